@@ -1,0 +1,1 @@
+"""Edges: each package is one, and none imports another."""

@@ -1,0 +1,1 @@
+"""Trace and prompts files on disk."""

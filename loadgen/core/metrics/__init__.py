@@ -1,0 +1,1 @@
+"""Definitions of what is measured, and their fold over records into a summary."""

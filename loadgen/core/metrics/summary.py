@@ -1,0 +1,226 @@
+"""The summary of a run as values: field for field the contract of `summary.json`."""
+
+from dataclasses import dataclass, field
+
+from loadgen.core.run import Load, Target
+
+SUMMARY_SCHEMA = "loadgen.summary/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """A sample of one latency, seconds. A percentile that the sample cannot carry is None; see `quantiles`.
+
+    `n` values were there, `missing` counted requests had none.
+    """
+
+    n: int
+    missing: int
+    mean: float | None = None
+    min: float | None = None
+    max: float | None = None
+    p50: float | None = None
+    p75: float | None = None
+    p90: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    p99_9: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestCounts:
+    """planned = completed + failed + cancelled + dropped, over the measured phase."""
+
+    planned: int
+    sent: int
+    completed: int
+    failed: int
+    cancelled: int
+    dropped: int
+    resent: int
+    failed_by_kind: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCounts:
+    """Tokens of completed measured requests; `partial_output` is what failed and cancelled ones had streamed.
+
+    `output_from_server` says that every completed request's count came from the server's usage;
+    `requests_without_server_count` counts those whose did not.
+    """
+
+    input: int | None
+    output: int | None
+    output_from_server: bool
+    requests_without_server_count: int
+    partial_output: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throughput:
+    """Rates over the window: completions, tokens that arrived, input tokens of requests sent, good completions."""
+
+    requests_per_s: float | None
+    output_tokens_per_s: float | None
+    input_tokens_per_s: float | None
+    goodput_rps: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Due and sent requests of the window over its length."""
+
+    offered_rps: float | None
+    sent_rps: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concurrency:
+    """Requests in flight, by a sweep over [sent, closed): the largest, and the time-weighted mean in the window."""
+
+    peak: int
+    mean: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """The latency distributions, named as in `docs/metrics.md`."""
+
+    ttft_s: Distribution
+    ttft_from_due_s: Distribution
+    ttfo_s: Distribution
+    tpot_s: Distribution
+    icl_s: Distribution
+    itl_s: Distribution
+    e2el_s: Distribution
+    e2el_from_due_s: Distribution
+    schedule_lag_s: Distribution
+    cap_wait_s: Distribution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slo:
+    """`objectives` maps a metric to its limit in seconds; `attainment_ratio` = good / due."""
+
+    objectives: dict[str, float]
+    attainment_ratio: float | None
+    good: int
+    due: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    """Acceptance over the window; `origin` is `per_request`, `counters` or `stream`. Definitions: `docs/metrics.md`."""
+
+    origin: str
+    acceptance_length: float | None = None
+    acceptance_ratio: float | None = None
+    acceptance_by_position: tuple[float, ...] | None = None
+    steps: int | None = None
+    drafted_tokens: int | None = None
+    accepted_tokens: int | None = None
+    coverage_ratio: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """The client's own health over the window. `stamp_lag_p99_s` is over requests, each by its worst read."""
+
+    timing_source: str
+    workers: int
+    cpu_ratio: float | None = None
+    stamp_lag_p99_s: float | None = None
+    coalesced_ratio: float | None = None
+    stalled_ratio: float | None = None
+    loop_stall_p99_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A doubt about the measurement: kind from a closed set, severity `info`, `warning` or `invalid`, text for people."""
+
+    kind: str
+    severity: str
+    evidence: str
+    advice: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Whether the measurement may be believed: invalid when any finding is."""
+
+    valid: bool
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteadyState:
+    """The longest span in which concurrency stayed near its plateau; times are seconds on the run's axis."""
+
+    start_s: float
+    end_s: float
+    requests_per_s: float | None
+    output_tokens_per_s: float | None
+    concurrency_mean: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeSeries:
+    """Per-bin series over the whole run, warm-up and drain included; bins of `step_s` from `start_s`.
+
+    A bin without a value holds None. Latency medians are by the bin in which the request was sent.
+    """
+
+    start_s: float
+    step_s: float
+    due: tuple[int, ...]
+    sent: tuple[int, ...]
+    completed: tuple[int, ...]
+    failed: tuple[int, ...]
+    output_tokens: tuple[float, ...]
+    concurrency: tuple[float, ...]
+    ttft_p50_s: tuple[float | None, ...]
+    ttft_p95_s: tuple[float | None, ...]
+    tpot_p50_s: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowFacts:
+    """The measured window, seconds on the run's axis; `kind` as in `run.Window`."""
+
+    start_s: float
+    end_s: float
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """`summary.json`."""
+
+    schema: str = SUMMARY_SCHEMA
+    run_id: str
+    name: str | None
+    labels: dict[str, str]
+    started_at: str
+    duration_s: float | None
+    interrupted: bool
+    target: Target
+    load: Load
+    requests: RequestCounts
+    tokens: TokenCounts
+    throughput: Throughput
+    rate: Rates
+    concurrency: Concurrency
+    latency: Latency
+    latency_error_adjusted: dict[str, Distribution]
+    slo: Slo | None
+    speculation: Speculation | None
+    server: dict[str, object]
+    client: Client
+    window: WindowFacts | None
+    steady_state: SteadyState | None
+    warmup_requests: int
+    time_series: TimeSeries | None
+    estimator: str
+    verdict: Verdict

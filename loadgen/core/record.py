@@ -1,0 +1,133 @@
+"""What happened to one request. `RequestRecord` is the type in the middle of everything and the file format.
+
+A line of `records.jsonl.zst` is this record as strict JSON: one key a field, in this order. Absent is null. Instants
+are integer nanoseconds on the run's monotonic axis (`origin_unix_ns` in the manifest places it in the world).
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from loadgen.core.request import Phase
+
+RECORD_SCHEMA = "loadgen.record/1"
+MESSAGE_LIMIT = 500
+
+
+class Outcome(StrEnum):
+    """How a planned request ended: planned = completed + failed + cancelled + dropped."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    DROPPED = "dropped"
+
+
+class FailureKind(StrEnum):
+    """Why a request failed. A closed set, so safe as a label."""
+
+    CONNECT = "connect"
+    CONNECT_TIMEOUT = "connect_timeout"
+    WRITE = "write"
+    READ = "read"
+    READ_TIMEOUT = "read_timeout"
+    IDLE_TIMEOUT = "idle_timeout"
+    TOTAL_TIMEOUT = "total_timeout"
+    HTTP_4XX = "http_4xx"
+    RATE_LIMITED = "rate_limited"
+    HTTP_5XX = "http_5xx"
+    PROTOCOL = "protocol"
+    SERVER_ERROR_EVENT = "server_error_event"
+    TRUNCATED = "truncated"
+    EMPTY = "empty"
+    REUSED_CONNECTION = "reused_connection"
+    CLIENT_RESOURCE = "client_resource"
+    TLS = "tls"
+
+
+class TokenSource(StrEnum):
+    """Where an output token count comes from: the server's usage, the stream (token ids), or a guess."""
+
+    SERVER = "server"
+    STREAM = "stream"
+    ESTIMATE = "estimate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A server's or network's fault. `message` is at most MESSAGE_LIMIT characters, without known secrets."""
+
+    kind: FailureKind
+    http_status: int | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestSpeculation:
+    """One request's own account of speculative decoding, as the server reported it in the response.
+
+    `steps` are verification steps that had a draft; `histogram[j]` counts steps that accepted j draft tokens.
+    The per-step lists are there when the server gives them.
+    """
+
+    steps: int | None = None
+    drafted_tokens: int | None = None
+    accepted_tokens: int | None = None
+    histogram: tuple[int, ...] | None = None
+    max_draft_tokens: int | None = None
+    per_step_accepted: tuple[int, ...] | None = None
+    per_step_drafted: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRecord:
+    """One planned request, once it is over.
+
+    Instants (ns, run axis): `due_ns` planned (None in a closed loop), `sent_ns` just before its first byte left
+    (None when never sent), `headers_ns` response status read, `first_ns` and `last_ns` first and last token-bearing
+    event, `first_output_ns` first one that is not reasoning, `closed_ns` end of the exchange. `event_ns` has one
+    arrival a token-bearing event, non-decreasing; `event_tokens` the tokens in each, when the server tells.
+
+    `cap_wait_ns` is the part of sent - due spent waiting for a free slot or for the session's previous turn;
+    `connect_ns` the time that opening a connection for this request took, None when one was ready.
+    `stamp_lag_ns` is the largest delay of this request's reads behind the kernel's receive stamp (None without
+    kernel stamps); `stalled_events` counts events whose stamp is that of a later segment, because the client read
+    too late to tell them apart. `planned_*_tokens` are what the data asked for, the others what the server counted.
+    """
+
+    schema: str = RECORD_SCHEMA
+    seq: int
+    request_id: str
+    phase: Phase
+    session_id: str | None = None
+    turn: int | None = None
+    category: str | None = None
+    due_ns: int | None = None
+    sent_ns: int | None = None
+    headers_ns: int | None = None
+    first_ns: int | None = None
+    first_output_ns: int | None = None
+    last_ns: int | None = None
+    closed_ns: int | None = None
+    event_ns: tuple[int, ...] = ()
+    event_tokens: tuple[int, ...] | None = None
+    input_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    output_tokens: int | None = None
+    output_tokens_from: TokenSource | None = None
+    reasoning_tokens: int | None = None
+    planned_input_tokens: int | None = None
+    planned_output_tokens: int | None = None
+    finish_reason: str | None = None
+    tool_calls: int | None = None
+    outcome: Outcome
+    failure: Failure | None = None
+    speculation: RequestSpeculation | None = None
+    text: str | None = None
+    http_status: int | None = None
+    streamed: bool | None = None
+    cap_wait_ns: int | None = None
+    connect_ns: int | None = None
+    resent: bool = False
+    stamp_lag_ns: int | None = None
+    stalled_events: int = 0
+    notes: tuple[str, ...] = ()

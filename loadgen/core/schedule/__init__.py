@@ -1,0 +1,1 @@
+"""Rates and traces to due instants, and conversations to a plan."""

@@ -1,0 +1,1 @@
+"""Acceptance of draft tokens from what servers and streams tell."""

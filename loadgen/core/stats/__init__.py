@@ -1,0 +1,1 @@
+"""Quantiles, resampling and steady state."""

@@ -1,0 +1,1 @@
+"""Bytes of a response, with their arrival stamps, to events and to one answer."""

@@ -1,0 +1,1 @@
+"""Lines of trace files to conversations."""

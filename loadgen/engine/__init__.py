@@ -1,0 +1,1 @@
+"""Drives a plan against a server through four ports. Asyncio, no sockets, no files."""

@@ -1,0 +1,138 @@
+"""The seams of the engine: Clock, Transport, RecordSink, ServerProbe, and the inbox between transport and decoder."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from loadgen.core.record import FailureKind, RequestRecord
+from loadgen.core.run import TimingSource
+
+
+class Clock(Protocol):
+    """One monotonic axis. `now_ns` is 0 at the run's origin."""
+
+    @property
+    def origin_unix_ns(self) -> int:
+        """Wall time of the axis' zero, for correlation only."""
+        ...
+
+    def now_ns(self) -> int:
+        """Nanoseconds since the origin."""
+        ...
+
+    async def sleep_until(self, due_ns: int) -> None:
+        """Returns at `due_ns` or later, never earlier."""
+        ...
+
+
+class Inbox:
+    """Where a transport puts what it receives for one request: plain lists, appended to on the measuring path.
+
+    `stamps[i]` is the arrival (ns, run axis) of body bytes `pieces[i]`, transfer coding already removed.
+    `sent_ns` is set just before the request's first byte leaves, `connect_ns` when the request had to wait for a
+    connection to open. `lag_max_ns` is the largest delay of a read behind the kernel's stamp, None without kernel
+    stamps; `stalled_stamps` are the stamps of reads so late that the kernel may have merged segments.
+    The decoder empties `stamps` and `pieces` from time to time; a transport only ever appends.
+    """
+
+    __slots__ = (
+        "bytes_received",
+        "connect_ns",
+        "content_type",
+        "first_byte_ns",
+        "headers_ns",
+        "lag_max_ns",
+        "last_activity_ns",
+        "pieces",
+        "resent",
+        "retry_after_s",
+        "sent_ns",
+        "stalled_stamps",
+        "stamps",
+        "status",
+    )
+
+    def __init__(self) -> None:
+        self.sent_ns: int | None = None
+        self.headers_ns: int | None = None
+        self.first_byte_ns: int | None = None
+        self.last_activity_ns: int | None = None
+        self.connect_ns: int | None = None
+        self.status: int | None = None
+        self.content_type: str | None = None
+        self.retry_after_s: float | None = None
+        self.stamps: list[int] = []
+        self.pieces: list[bytes] = []
+        self.stalled_stamps: list[int] = []
+        self.lag_max_ns: int | None = None
+        self.bytes_received = 0
+        self.resent = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How an exchange ended on the wire. `kind` None: the HTTP message was complete. `closed_ns` on the run's axis."""
+
+    closed_ns: int
+    kind: FailureKind | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """Seconds; None is no limit.
+
+    `idle_s` bounds silence before the response (then the kind is read_timeout) and within it (idle_timeout).
+    """
+
+    connect_s: float | None = 10.0
+    idle_s: float | None = 300.0
+    total_s: float | None = None
+
+
+class Transport(Protocol):
+    """Carries one prepared request to the server and what comes back into an inbox.
+
+    A server's or network's fault is an `Ending` with a kind, never an exception. Cancelling `exchange` closes its
+    connection and raises CancelledError.
+    """
+
+    @property
+    def timing_source(self) -> TimingSource:
+        """Who stamps the arrivals."""
+        ...
+
+    def prepare(self, body: bytes, request_id: str) -> Any:
+        """All that can be done before the clock starts: headers and body as one value for `exchange`."""
+        ...
+
+    async def open(self, connections: int) -> None:
+        """Opens that many connections ahead of the load. Raises TargetError when not one can be opened."""
+        ...
+
+    async def exchange(self, prepared: Any, inbox: Inbox) -> Ending:
+        """Sends the request at once and returns when its response has ended, failed or timed out."""
+        ...
+
+    async def close(self) -> None:
+        """Closes every connection; afterwards no descriptor of this transport is open."""
+        ...
+
+
+class RecordSink(Protocol):
+    """Takes records as requests end. Never loses one silently: a full or failed sink raises StoreError."""
+
+    def put(self, record: RequestRecord) -> None:
+        """Accepts one record."""
+        ...
+
+
+class ServerProbe(Protocol):
+    """Reads a server's own facts around a run (counters, configuration). Failures are facts, not exceptions."""
+
+    async def before(self) -> None:
+        """Called when the measured window begins."""
+        ...
+
+    async def after(self) -> dict[str, Any]:
+        """Called when it has ended; engine-neutral facts as strict JSON."""
+        ...

@@ -1,0 +1,1 @@
+"""Options of the commands, validated once, wherever they come from."""

@@ -1,0 +1,1 @@
+"""Values to strings: terminal, HTML, CSV, JSON. Opens no file."""

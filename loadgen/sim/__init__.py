@@ -1,0 +1,1 @@
+"""Servers of known behaviour that stand in for real ones."""

@@ -1,8 +1,10 @@
 """The `loadgen` command: each module is one command, which parses, calls and renders."""
 
+import sys
+
 
 def main() -> None:
-    """Entry point of the `loadgen` command."""
-    from loadgen.cli.app import app
+    """Entry point of the `loadgen` command: runs it and ends the process with its exit code."""
+    from loadgen.cli.app import run
 
-    app()
+    sys.exit(run(sys.argv[1:]))

@@ -1,5 +1,37 @@
-"""The command tree."""
+"""The command tree, and where a fault of ours or of the user becomes one line and an exit code."""
+
+import sys
+from collections.abc import Sequence
 
 import typer
 
-app = typer.Typer(name="loadgen", no_args_is_help=True)
+from loadgen import __version__
+from loadgen.core.errors import ExitCode, LoadgenError
+
+
+def build_app() -> typer.Typer:
+    """All commands. Each module registers its own."""
+    app = typer.Typer(name="loadgen", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+    @app.callback(invoke_without_command=True)
+    def root(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+        """Load testing for OpenAI-compatible inference servers; tells whether speculative decoding pays."""
+        if version:
+            typer.echo(f"loadgen {__version__}")
+            raise typer.Exit
+
+    return app
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs a command line (without the program's name) and returns its exit code."""
+    try:
+        result = build_app()(list(arguments), standalone_mode=True)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except LoadgenError as fault:
+        print(f"loadgen: {fault}", file=sys.stderr)  # noqa: T201
+        return int(fault.exit_code)
+    except KeyboardInterrupt:
+        return int(ExitCode.INTERRUPTED)
+    return int(result) if isinstance(result, int) else 0

@@ -138,7 +138,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A doubt about the measurement: kind from a closed set, severity `info`, `warning` or `invalid`, text for people."""
+    """A doubt about the measurement: `kind` from a closed set, `severity` info, warning or invalid, text for people."""
 
     kind: str
     severity: str
@@ -224,3 +224,61 @@ class Summary:
     time_series: TimeSeries | None
     estimator: str
     verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantileCurve:
+    """A latency distribution as points (share 0..1, seconds), for drawing; both ascending."""
+
+    p: tuple[float, ...]
+    value_s: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureSample:
+    """Failures of one kind and HTTP status, with the message of one of them."""
+
+    kind: str
+    http_status: int | None
+    count: int
+    example: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """A summary with what a report draws beside it. `curves` is keyed by metric name, such as `ttft_s`."""
+
+    summary: Summary
+    curves: dict[str, QuantileCurve]
+    failures: tuple[FailureSample, ...]
+
+
+SWEEP_SCHEMA = "loadgen.sweep/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepLevel:
+    """One level of a ladder: the concurrency or the rate (rps) that was asked for, and what came of it."""
+
+    level: float
+    summary: Summary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knee:
+    """The level beyond which more load buys little; `reason` says in words how it was found."""
+
+    level: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """A ladder of runs against one server. `variable` is `concurrency` or `request_rate_rps`."""
+
+    schema: str = SWEEP_SCHEMA
+    sweep_id: str
+    name: str | None
+    variable: str
+    levels: tuple[SweepLevel, ...]
+    knee: Knee | None

@@ -1,0 +1,1 @@
+"""Records of a run to its summary, curves and verdict."""

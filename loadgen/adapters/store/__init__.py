@@ -1,1 +1,1 @@
-"""Run folders on disk."""
+"""Run folders and sweep folders on disk."""

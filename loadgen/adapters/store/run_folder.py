@@ -1,0 +1,102 @@
+"""The folder of one run: manifest, records, summary, reports. Layout: `<out>/<run_id>/`."""
+
+import secrets as _secrets
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from loadgen.adapters.store.files import Scrubber, load_json, reason, replace_file, save_json
+from loadgen.adapters.store.records import RecordReader, RecordWriter
+from loadgen.core.errors import StoreError
+from loadgen.core.metrics.summary import SUMMARY_SCHEMA, Summary
+from loadgen.core.record import RequestRecord
+from loadgen.core.run import MANIFEST_SCHEMA, RunManifest
+
+MANIFEST = "manifest.json"
+RECORDS = "records.jsonl.zst"
+SUMMARY = "summary.json"
+
+
+def new_run_id(unix_ns: int | None = None) -> str:
+    """A run's name: UTC to the millisecond, so that names sort by time, and six random digits, so that no two agree."""
+    now = time.time_ns() if unix_ns is None else unix_ns
+    instant = datetime.fromtimestamp(now // 10**9, tz=UTC)
+    return f"{instant:%Y%m%d-%H%M%S}-{now // 10**6 % 1000:03d}-{_secrets.token_hex(3)}"
+
+
+class RunFolder:
+    """One run's files. `secrets` are strings that must not be stored; see `Scrubber`.
+
+    `truncated` is known once `records` was read to its end: True when the writer died before it closed the file.
+    """
+
+    def __init__(self, path: Path, *, secrets: tuple[str, ...] = ()) -> None:
+        self.path = path
+        self.truncated = False
+        self._scrubber = Scrubber(secrets)
+
+    @classmethod
+    def create(cls, out: Path, run_id: str, *, secrets: tuple[str, ...] = ()) -> "RunFolder":
+        """Makes `<out>/<run_id>/` and proves, by writing a file, that results can be stored there.
+
+        Raises StoreError naming the path and the reason; a folder that is there already is never written into.
+        """
+        folder = cls(out / run_id, secrets=secrets)
+        try:
+            folder.path.mkdir(parents=True)
+        except OSError as fault:
+            raise StoreError(f"{folder.path}: cannot be created: {reason(fault)}") from fault
+        probe = folder.path / ".probe"
+        replace_file(probe, bytes(4096))
+        probe.unlink()
+        return folder
+
+    @classmethod
+    def open(cls, path: Path) -> "RunFolder":
+        """The run stored there. Raises StoreError saying what was expected and what was found."""
+        if (path / MANIFEST).is_file():
+            return cls(path)
+        if not path.exists():
+            raise StoreError(f"{path}: no such run folder")
+        if not path.is_dir():
+            raise StoreError(f"{path}: expected the folder of a run (with {MANIFEST}), found a file")
+        inside = sorted(manifest.parent.name for manifest in path.glob(f"*/{MANIFEST}"))
+        hint = f"; it holds {len(inside)} runs, the newest is {path / inside[-1]}" if inside else ""
+        raise StoreError(f"{path}: expected the folder of a run, found no {MANIFEST} in it{hint}")
+
+    def record_writer(self) -> RecordWriter:
+        """A sink that writes this run's records. Raises StoreError when there are records already."""
+        return RecordWriter(self.path / RECORDS, scrubber=self._scrubber)
+
+    def records(self) -> Iterator[RequestRecord]:
+        """The stored records, streamed, in the order in which requests ended; a cut file gives all its whole records.
+
+        Raises StoreError for a file that cannot be read or that holds something else.
+        """
+        reader = RecordReader(self.path / RECORDS)
+        yield from reader
+        self.truncated = reader.truncated
+
+    def save_manifest(self, manifest: RunManifest) -> None:
+        """Replaces `manifest.json`, whole or not at all."""
+        save_json(self.path / MANIFEST, manifest, self._scrubber)
+
+    def load_manifest(self) -> RunManifest:
+        """Reads `manifest.json`; raises StoreError for another schema."""
+        return load_json(self.path / MANIFEST, RunManifest, MANIFEST_SCHEMA)
+
+    def save_summary(self, summary: Summary) -> None:
+        """Replaces `summary.json`, whole or not at all."""
+        save_json(self.path / SUMMARY, summary, self._scrubber)
+
+    def load_summary(self) -> Summary:
+        """Reads `summary.json`; raises StoreError for another schema, or when the run never got as far as a summary."""
+        return load_json(self.path / SUMMARY, Summary, SUMMARY_SCHEMA)
+
+    def save_text(self, name: str, text: str) -> Path:
+        """Stores a rendered report beside the data and returns its path. `name` is a plain file name."""
+        if not name or Path(name).name != name or name.startswith("."):
+            raise StoreError(f"{name!r}: expected a plain file name")
+        replace_file(self.path / name, self._scrubber.text(text).encode("utf-8", "replace"))
+        return self.path / name

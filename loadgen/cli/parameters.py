@@ -1,0 +1,86 @@
+"""Command-line parameters made from an options model, so that each option is named and described in one place."""
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import typer
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from loadgen.options.resolve import flag_of, resolve
+
+_CONFIG_HELP = "YAML file of options (names as on the command line)."
+
+
+def options_command(model: type[BaseModel], call: Callable[[Any], None]) -> Callable[..., None]:
+    """A typer command that takes every field of `model` as an option and calls `call` with the validated options.
+
+    Each option is None until it is given: values and defaults are the model's business, so that a wrong one is
+    reported alike whether it came from the command line, the environment or a file.
+    """
+
+    def command(**given: Any) -> None:
+        config = given.pop("config", None)
+        call(resolve(model, {key: value for key, value in given.items() if value not in (None, [])}, config=config))
+
+    parameters = [_parameter(name, field) for name, field in model.model_fields.items()]
+    config_option = typer.Option("--config", help=_CONFIG_HELP, metavar="FILE", rich_help_panel="Run")
+    parameters.append(
+        inspect.Parameter(
+            "config", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[Path | None, config_option]
+        )
+    )
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    command.__doc__ = call.__doc__
+    return command
+
+
+def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
+    extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+    flags = extra.get("flags") or []
+    names = [str(flag) for flag in flags] if isinstance(flags, list) else []
+    if not any(flag.startswith("--") for flag in names):
+        names.append(flag_of(name))
+    kind: Any = str | None
+    if _is_bool(field):
+        kind = bool | None
+        if field.default is True:
+            names = [f"{names[0]}/--no-{names[0].removeprefix('--')}"]
+    elif _is_mapping(field) and name != "extra_body":
+        kind = list[str] | None
+    option = typer.Option(
+        *names,
+        help=_help(field),
+        metavar=None if kind == (bool | None) else str(extra.get("metavar") or _metavar(field)),
+        rich_help_panel=str(extra.get("panel", "Options")),
+        show_default=False,
+    )
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option])
+
+
+def _help(field: FieldInfo) -> str:
+    text = field.description or ""
+    plain = isinstance(field.default, str | int | float) and not isinstance(field.default, bool)
+    return f"{text} Default: {field.default}." if plain and "efault" not in text else text
+
+
+def _members(field: FieldInfo) -> tuple[Any, ...]:
+    annotation = field.annotation
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+
+
+def _is_bool(field: FieldInfo) -> bool:
+    return bool in _members(field)
+
+
+def _is_mapping(field: FieldInfo) -> bool:
+    return any(get_origin(member) is dict for member in _members(field))
+
+
+def _metavar(field: FieldInfo) -> str:
+    members = _members(field)
+    return "N" if int in members else "X" if float in members else "FILE" if Path in members else "TEXT"

@@ -1,0 +1,64 @@
+"""A plan: conversations with their place in time, numbered and encoded, as an iterator."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from loadgen.core.errors import ConfigError
+from loadgen.core.request import (
+    Conversation,
+    Phase,
+    PlannedConversation,
+    PlannedRequest,
+    RequestTemplate,
+)
+from loadgen.core.schedule.bodies import encode_body
+
+
+def plan(
+    conversations: Iterator[Conversation],
+    template: RequestTemplate,
+    *,
+    request_id_prefix: str,
+    offsets: Iterator[int] | None = None,
+    replay_speed: float | None = None,
+    num_requests: int | None = None,
+    warmup_requests: int = 0,
+) -> Iterator[PlannedConversation]:
+    """Numbers, times and encodes conversations.
+
+    With `offsets` (ns) each conversation's first turn is due at the next offset, and its later turns after the answer
+    before them. With `replay_speed` each turn is due at its own offset divided by the speed. With neither there are
+    no due times. The first `warmup_requests` are warm-up; `num_requests` counts the others. A conversation is cut
+    where the count is reached. Raises ConfigError for a turn without a time in a replay.
+    """
+    seq = 0
+    limit = None if num_requests is None else num_requests + warmup_requests
+    for conversation in conversations:
+        if limit is not None and seq >= limit:
+            return
+        turns = conversation.turns if limit is None else tuple(islice(conversation.turns, limit - seq))
+        first_offset = next(offsets) if offsets is not None else None
+        requests = []
+        for index, turn in enumerate(turns):
+            due_ns = first_offset if index == 0 else None
+            if replay_speed is not None:
+                if turn.offset_ns is None:
+                    raise ConfigError("--replay needs data with time stamps; give --concurrency or --request-rate")
+                due_ns = round(turn.offset_ns / replay_speed)
+            if index == 0 and turn.continues_answers:
+                raise ConfigError("a conversation cannot begin with a turn that continues from an answer")
+            requests.append(
+                PlannedRequest(
+                    seq=seq,
+                    request_id=f"{request_id_prefix}-{seq}",
+                    phase=Phase.WARMUP if seq < warmup_requests else Phase.MEASURE,
+                    due_ns=due_ns,
+                    body=None if turn.continues_answers else encode_body(template, turn),
+                    turn=turn,
+                    session_id=conversation.session_id,
+                    turn_index=index if len(conversation.turns) > 1 or conversation.session_id is not None else None,
+                    category=conversation.category,
+                )
+            )
+            seq += 1
+        yield PlannedConversation(requests=tuple(requests))

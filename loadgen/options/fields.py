@@ -1,0 +1,67 @@
+"""Types of option values: what a string from a command line, a variable or a file is read as."""
+
+import json
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from loadgen.core.units import parse_duration_ns, seconds
+
+
+def _duration(value: Any) -> Any:
+    return seconds(parse_duration_ns(value)) if isinstance(value, str | int | float) else value
+
+
+def _json_object(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"expected a JSON object, got text that is not JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise ValueError(f'expected a JSON object such as {{"top_p": 0.9}}, got {type(value).__name__}')
+    return value
+
+
+def _pairs(value: Any) -> Any:
+    """`K=V` strings to a mapping; a mapping (from a file) stays one."""
+    if isinstance(value, str):
+        value = [value]
+    if isinstance(value, list):
+        pairs = {}
+        for item in value:
+            key, separator, text = str(item).partition("=")
+            if not separator or not key.strip():
+                raise ValueError(f"expected KEY=VALUE, got {item!r}")
+            pairs[key.strip()] = text.strip()
+        return pairs
+    return value
+
+
+def _headers(value: Any) -> Any:
+    """`K=V` or `K: V` strings to a mapping."""
+    if isinstance(value, str):
+        value = [value]
+    if isinstance(value, list):
+        return _pairs([_equals_first(str(item)) for item in value])
+    return value
+
+
+def _equals_first(item: str) -> str:
+    colon, equals = item.find(":"), item.find("=")
+    return item.replace(":", "=", 1) if colon >= 0 and (equals < 0 or colon < equals) else item
+
+
+def _numbers(value: Any) -> Any:
+    """`1,2,4` to a list; a list (from a file) and a single number do as well."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return [value] if isinstance(value, int | float) else value
+
+
+DurationSeconds = Annotated[float, BeforeValidator(_duration)]
+JsonField = Annotated[dict[str, Any], BeforeValidator(_json_object)]
+Pairs = Annotated[dict[str, str], BeforeValidator(_pairs)]
+Headers = Annotated[dict[str, str], BeforeValidator(_headers)]
+IntLadder = Annotated[list[int], BeforeValidator(_numbers)]
+FloatLadder = Annotated[list[float], BeforeValidator(_numbers)]

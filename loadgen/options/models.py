@@ -1,0 +1,279 @@
+"""The options of `run` and `sweep`, each named, described and validated once for command line, environment and file."""
+
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from loadgen.core.metrics.slo import parse_slo
+from loadgen.core.request import Endpoint
+from loadgen.core.traces.lengths import LengthDistribution, parse_length
+from loadgen.options.fields import DurationSeconds, FloatLadder, Headers, IntLadder, JsonField, Pairs
+
+
+def _option(
+    default: Any, help_text: str, *, panel: str, flags: tuple[str, ...] = (), metavar: str | None = None, **bounds: Any
+) -> Any:
+    extra = {"panel": panel, "flags": list(flags), "metavar": metavar}
+    return Field(default, description=help_text, json_schema_extra=extra, **bounds)
+
+
+class CommonOptions(BaseModel):
+    """What every command that sends load takes. Durations are seconds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    url: str = _option(
+        ...,
+        "Base URL of the server, with or without /v1; unix:///path/to/socket works too.",
+        panel="Target",
+        metavar="URL",
+    )
+    endpoint: Endpoint = _option(Endpoint.CHAT, "Route to load.", panel="Target", metavar="chat|completions|responses")
+    model: str | None = _option(None, "Model name. Default: the server's only model.", panel="Target")
+    api_key_env: str | None = _option(
+        None, "Name of the environment variable that holds the API key.", panel="Target", metavar="NAME"
+    )
+    header: Headers = _option(
+        {}, "A request header, as KEY=VALUE; may be given several times.", panel="Target", flags=("-H",), metavar="K=V"
+    )
+    extra_body: JsonField = _option({}, "JSON object laid over every request body.", panel="Target", metavar="JSON")
+    ca_file: Path | None = _option(
+        None, "Certificate authorities to trust instead of the system's.", panel="Target", metavar="FILE"
+    )
+    insecure: bool = _option(False, "Do not verify the server's certificate.", panel="Target")
+    transport: Literal["native", "httpx"] = _option(
+        "native",
+        "How requests are sent: native (measures best) or httpx (HTTP/2, proxies).",
+        panel="Target",
+        metavar="native|httpx",
+    )
+
+    trace: Path | None = _option(None, "Trace file to replay or to take requests from.", panel="Data", metavar="FILE")
+    trace_format: str = _option(
+        "auto", "Format of the trace file: auto, azure, mooncake, burstgpt, bailian, sharegpt, native.", panel="Data"
+    )
+    prompts: Path | None = _option(
+        None,
+        "JSON lines of prompts: requests by themselves, or the texts for a trace of lengths.",
+        panel="Data",
+        metavar="FILE.jsonl",
+    )
+    input_tokens: str = _option("128", "Synthetic prompts: input tokens, as N, MEAN:SD or LOW-HIGH.", panel="Data")
+    output_tokens: str = _option("64", "Synthetic prompts: output tokens, as N, MEAN:SD or LOW-HIGH.", panel="Data")
+    token_ids: bool = _option(
+        False, "Send invented prompts as token ids, for exact lengths (completions only).", panel="Data"
+    )
+    shared_prefix_tokens: int = _option(
+        0, "Synthetic prompts: tokens that all prompts share at their start.", panel="Data", ge=0
+    )
+    on_bad_row: Literal["stop", "skip"] = _option(
+        "stop",
+        "What a row that cannot be used does: stop before any load, or be skipped and counted.",
+        panel="Data",
+        metavar="stop|skip",
+    )
+    trace_from: DurationSeconds | None = _option(
+        None, "Use the trace from this time after its first row.", panel="Data", metavar="TIME"
+    )
+    trace_to: DurationSeconds | None = _option(
+        None, "Use the trace up to this time after its first row.", panel="Data", metavar="TIME"
+    )
+    max_context: int | None = _option(
+        None, "Leave out requests whose input and output tokens together exceed this.", panel="Data", gt=0
+    )
+    ignore_eos: bool = _option(False, "Ask for exactly the planned number of output tokens.", panel="Data")
+    temperature: float | None = _option(None, "Sampling temperature. Default: the server's.", panel="Data", ge=0)
+    max_tokens: int | None = _option(None, "Upper bound on output tokens of every request.", panel="Data", gt=0)
+    stream: bool = _option(
+        True, "Ask for streamed answers; without it only whole-answer latency is measured.", panel="Data"
+    )
+    tokens_per_event: Literal["auto", "off", "ids", "usage"] = _option(
+        "auto",
+        "How to learn the tokens of each streamed event: token ids, continuous usage, or what the server takes.",
+        panel="Data",
+        metavar="auto|off|ids|usage",
+    )
+
+    num_requests: int | None = _option(
+        None,
+        "Measured requests (per level). Default: one pass over the data, or 10 x concurrency and at least 100.",
+        panel="End",
+        gt=0,
+    )
+    duration: DurationSeconds | None = _option(
+        None, "Length of the measured window (per level), such as 60s.", panel="End", metavar="TIME", gt=0
+    )
+    warmup_requests: int | None = _option(
+        None,
+        "Requests before the measured ones, not counted. Default: 0 for run; for ladders one for each slot.",
+        panel="End",
+        ge=0,
+    )
+    ramp_up: DurationSeconds = _option(
+        0.0,
+        "Start a closed loop's slots spread over this time; what is sent meanwhile is warm-up.",
+        panel="End",
+        metavar="TIME",
+        ge=0,
+    )
+    grace: DurationSeconds = _option(
+        30.0, "Time for requests in flight to end after the last one was started.", panel="End", metavar="TIME", ge=0
+    )
+    timeout: DurationSeconds | None = _option(
+        None, "Longest time for one request in all. Default: none.", panel="End", metavar="TIME", gt=0
+    )
+    idle_timeout: DurationSeconds | None = _option(
+        300.0, "Longest silence of the server in one request.", panel="End", metavar="TIME", gt=0
+    )
+    connect_timeout: DurationSeconds = _option(
+        10.0, "Longest time to open a connection.", panel="End", metavar="TIME", gt=0
+    )
+
+    slo: str | None = _option(
+        None, "Objectives for each request, such as ttft=500ms,tpot=50ms,e2el=10s.", panel="Judging"
+    )
+    slo_attainment: float | None = _option(
+        None,
+        "Share of requests that must meet the objectives; below it the exit code is 1.",
+        panel="Judging",
+        gt=0,
+        le=1,
+    )
+    max_error_ratio: float | None = _option(
+        None, "Largest share of failed and dropped requests; above it the exit code is 1.", panel="Judging", ge=0, le=1
+    )
+    allow_invalid: bool = _option(False, "End with 0 although the measurement is invalid.", panel="Judging")
+
+    seed: int | None = _option(
+        None, "Seed of arrivals, lengths and prompts. Default: a fresh one, written to the manifest.", panel="Run", ge=0
+    )
+    out: Path = _option(Path("runs"), "Folder for run folders.", panel="Run", metavar="DIR")
+    name: str | None = _option(None, "Name of the run, for people.", panel="Run")
+    label: Pairs = _option(
+        {}, "A label of the run, as KEY=VALUE; may be given several times.", panel="Run", metavar="K=V"
+    )
+    save_text: bool = _option(False, "Keep the answers' text in the records.", panel="Run")
+    no_progress: bool = _option(False, "No progress display.", panel="Run")
+    quiet: bool = _option(False, "Print nothing but errors.", panel="Run")
+    json_output: bool = _option(False, "Print the result as JSON.", panel="Run", flags=("--json",))
+
+    @field_validator("slo")
+    @classmethod
+    def _slo_can_be_read(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_slo(value)
+        return value
+
+    @field_validator("input_tokens", "output_tokens", mode="before")
+    @classmethod
+    def _length_can_be_read(cls, value: Any) -> Any:
+        parse_length(str(value))
+        return str(value)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.slo_attainment is not None and self.slo is None:
+            raise ValueError("--slo-attainment needs --slo")
+        if self.trace_from is not None and self.trace_to is not None and self.trace_from >= self.trace_to:
+            raise ValueError("--trace-from must come before --trace-to")
+        if (self.trace_from is not None or self.trace_to is not None) and self.trace is None:
+            raise ValueError("--trace-from and --trace-to need --trace")
+        if self.token_ids and self.endpoint is not Endpoint.COMPLETIONS:
+            raise ValueError("--token-ids needs --endpoint completions")
+        return self
+
+    @property
+    def input_lengths(self) -> LengthDistribution:
+        """Input tokens of synthetic prompts."""
+        return parse_length(self.input_tokens)
+
+    @property
+    def output_lengths(self) -> LengthDistribution:
+        """Output tokens of synthetic prompts."""
+        return parse_length(self.output_tokens)
+
+
+class RunOptions(CommonOptions):
+    """One run."""
+
+    concurrency: int | None = _option(
+        None, "Closed loop: requests kept in flight. The default load is 1.", panel="Load", metavar="N", gt=0
+    )
+    request_rate: float | None = _option(
+        None, "Open loop: requests a second, at drawn instants.", panel="Load", metavar="R", gt=0, allow_inf_nan=False
+    )
+    burstiness: float | None = _option(
+        None,
+        "Gamma shape of the gaps: 1 Poisson (default), below 1 burstier, inf constant.",
+        panel="Load",
+        metavar="G",
+        gt=0,
+    )
+    max_concurrency: int | None = _option(None, "Cap on requests in flight of an open loop.", panel="Load", gt=0)
+    replay: bool = _option(False, "Open loop at the trace's own times.", panel="Load")
+    speed: float | None = _option(
+        None, "Replay this many times as fast.", panel="Load", metavar="S", gt=0, allow_inf_nan=False
+    )
+
+    @model_validator(mode="after")
+    def _one_load(self) -> Self:
+        given = [
+            name
+            for name, there in (
+                ("--concurrency", self.concurrency is not None),
+                ("--request-rate", self.request_rate is not None),
+                ("--replay", self.replay),
+            )
+            if there
+        ]
+        if len(given) > 1:
+            raise ValueError(f"expected one kind of load, got {' and '.join(given)}")
+        _check_open_loop(self, rates=self.request_rate is not None, replay=self.replay)
+        return self
+
+
+class SweepOptions(CommonOptions):
+    """A ladder of runs."""
+
+    concurrency: IntLadder | None = _option(
+        None, "Closed-loop levels, such as 1,2,4,8 (the default ladder).", panel="Load", metavar="N,N,…"
+    )
+    request_rate: FloatLadder | None = _option(
+        None, "Open-loop levels in requests a second.", panel="Load", metavar="R,R,…"
+    )
+    burstiness: float | None = _option(
+        None,
+        "Gamma shape of the gaps: 1 Poisson (default), below 1 burstier, inf constant.",
+        panel="Load",
+        metavar="G",
+        gt=0,
+    )
+    max_concurrency: int | None = _option(None, "Cap on requests in flight of an open loop.", panel="Load", gt=0)
+    settle: DurationSeconds = _option(1.0, "Pause between levels.", panel="Load", metavar="TIME", ge=0)
+
+    @model_validator(mode="after")
+    def _one_ladder(self) -> Self:
+        if self.concurrency is not None and self.request_rate is not None:
+            raise ValueError("expected one ladder, got --concurrency and --request-rate")
+        for option, ladder in (("--concurrency", self.concurrency), ("--request-rate", self.request_rate)):
+            if ladder is not None and (not ladder or min(ladder) <= 0):
+                raise ValueError(f"{option}: expected numbers above 0, got {ladder}")
+            if ladder is not None and len(set(ladder)) != len(ladder):
+                raise ValueError(f"{option}: a level stands twice in {ladder}")
+        _check_open_loop(self, rates=self.request_rate is not None, replay=False)
+        return self
+
+
+def _check_open_loop(options: RunOptions | SweepOptions, *, rates: bool, replay: bool) -> None:
+    if options.burstiness is not None and not rates:
+        raise ValueError("--burstiness needs --request-rate")
+    if options.max_concurrency is not None and not (rates or replay):
+        raise ValueError("--max-concurrency caps an open loop; for a closed loop give --concurrency")
+    if options.ramp_up > 0 and (rates or replay):
+        raise ValueError("--ramp-up is for a closed loop; an open loop's warm-up is --warmup-requests")
+    if isinstance(options, RunOptions):
+        if options.speed is not None and not replay:
+            raise ValueError("--speed needs --replay")
+        if replay and options.trace is None:
+            raise ValueError("--replay needs --trace")

@@ -1,0 +1,286 @@
+"""A run in virtual time: when requests leave, which count, and how it ends."""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from loadgen.core.errors import StoreError
+from loadgen.core.record import FailureKind, Outcome
+from loadgen.core.request import Conversation, Endpoint, Messages, Phase, RequestTemplate, Text, Turn
+from loadgen.core.run import Load, LoadMode
+from loadgen.core.schedule.arrivals import constant_offsets
+from loadgen.core.schedule.plan import plan
+from loadgen.engine.runner import Run, RunEnd, RunSettings
+from tests.fakes.scripted_transport import MemorySink, Script, ScriptedTransport, chat_stream
+from tests.fakes.virtual_time import FakeClock, run_virtual
+
+TEMPLATE = RequestTemplate(endpoint=Endpoint.CHAT, model="m")
+LEAD_NS = 20_000_000
+
+
+def singles(count: int | None = None) -> Iterator[Conversation]:
+    """Conversations of one turn each."""
+    numbers = itertools.count() if count is None else iter(range(count))
+    return (Conversation(turns=(Turn(prompt=Text(text=f"question {n}")),)) for n in numbers)
+
+
+class Bench:
+    """A run with its fakes, and what came of it."""
+
+    def __init__(
+        self,
+        load: Load,
+        *,
+        answer: Callable[[int], Script] = lambda n: chat_stream(0.1, 0.2),
+        conversations: Iterator[Conversation] | None = None,
+        sink: MemorySink | None = None,
+        offsets: Iterator[int] | None = None,
+        **settings: Any,
+    ) -> None:
+        self.clock = FakeClock()
+        self.transport = ScriptedTransport(self.clock, answer)
+        self.sink = sink or MemorySink()
+        if load.mode is LoadMode.RATE and offsets is None:
+            assert load.request_rate_rps is not None
+            offsets = constant_offsets(load.request_rate_rps)
+        self.planned = plan(
+            conversations if conversations is not None else singles(),
+            TEMPLATE,
+            request_id_prefix="r",
+            offsets=offsets,
+            replay_speed=load.speed,
+            num_requests=load.num_requests,
+            warmup_requests=settings.get("warmup_requests", 0),
+        )
+        self.settings = RunSettings(load=load, endpoint=Endpoint.CHAT, template=TEMPLATE, **settings)
+
+    def start(self) -> Run:
+        self.run = Run(self.planned, self.settings, clock=self.clock, transport=self.transport, sink=self.sink)
+        return self.run
+
+    def execute(self, *, during: Callable[[Run], Any] | None = None) -> RunEnd:
+        async def work() -> RunEnd:
+            run = self.start()
+            meddling = asyncio.ensure_future(during(run)) if during is not None else None
+            try:
+                return await run.execute()
+            finally:
+                if meddling is not None:
+                    meddling.cancel()
+
+        return run_virtual(work())
+
+
+def closed(concurrency: int, **more: Any) -> Load:
+    return Load(mode=LoadMode.CONCURRENCY, concurrency=concurrency, **more)
+
+
+def test_a_closed_loop_keeps_its_concurrency_and_sends_every_request_once() -> None:
+    """Four slots, twenty requests: the peak is four, connections are opened ahead, each request has one record."""
+    bench = Bench(closed(4, num_requests=20))
+    end = bench.execute()
+    assert bench.transport.peak == 4
+    assert bench.transport.opened == 4
+    assert sorted(record.seq for record in bench.sink.records) == list(range(20))
+    assert len({body for _, body in bench.transport.sent}) == 20
+    assert end.requests == 20
+    assert not end.interrupted
+    assert bench.transport.closed
+
+
+def test_an_open_loop_sends_at_its_due_instants_whatever_the_server_does() -> None:
+    """At 10 a second with answers of 5 s, requests leave every 100 ms and pile up in flight."""
+    bench = Bench(
+        Load(mode=LoadMode.RATE, request_rate_rps=10.0, num_requests=30), answer=lambda n: chat_stream(1.0, 5.0)
+    )
+    bench.execute()
+    sent = [at_ns for at_ns, _ in bench.transport.sent]
+    assert sent == [LEAD_NS + round(n * 1e8) for n in range(30)]
+    assert bench.transport.peak == 30
+    assert all(record.due_ns == record.sent_ns for record in bench.sink.records)
+
+
+def test_the_wait_for_the_cap_is_kept_apart_from_latency() -> None:
+    """5 a second with a cap of one and answers of 0.4 s: request n waits n x 0.2 s, and its TTFT stays 0.4 s."""
+    bench = Bench(
+        Load(mode=LoadMode.RATE, request_rate_rps=5.0, num_requests=6, max_concurrency=1),
+        answer=lambda n: chat_stream(0.4),
+    )
+    bench.execute()
+    records = sorted(bench.sink.records, key=lambda record: record.seq)
+    assert bench.transport.peak == 1
+    for n, record in enumerate(records):
+        assert record.sent_ns is not None
+        assert record.due_ns is not None
+        assert record.first_ns is not None
+        assert record.cap_wait_ns == pytest.approx(n * 0.2e9, abs=1000)
+        assert record.sent_ns - record.due_ns == pytest.approx(n * 0.2e9, abs=1000)
+        assert record.first_ns - record.sent_ns == pytest.approx(0.4e9, abs=1000)
+
+
+def test_warm_up_hands_its_slots_over_without_draining() -> None:
+    """With 8 warm-up requests on 4 slots of uneven answers, the number in flight never falls before the last send."""
+    bench = Bench(closed(4, num_requests=16), answer=lambda n: chat_stream(0.1 + 0.03 * (n % 3)), warmup_requests=8)
+    bench.execute()
+    phases = [record.phase for record in sorted(bench.sink.records, key=lambda record: record.seq)]
+    assert phases == [Phase.WARMUP] * 8 + [Phase.MEASURE] * 16
+    edges = [(record.sent_ns, 1) for record in bench.sink.records] + [
+        (record.closed_ns, -1) for record in bench.sink.records
+    ]
+    last_sent = max(record.sent_ns or 0 for record in bench.sink.records)
+    level, levels = 0, []
+    for _, steps in itertools.groupby(
+        sorted((at, step) for at, step in edges if at is not None and at < last_sent), key=lambda edge: edge[0]
+    ):
+        level += sum(step for _, step in steps)
+        levels.append(level)
+    assert set(levels) == {4}
+
+
+def test_a_ramp_spreads_the_first_sends_and_counts_them_as_warm_up() -> None:
+    """Slots of a 1 s ramp start a quarter of a second apart; what is sent meanwhile is not measured."""
+    bench = Bench(closed(4, num_requests=40), answer=lambda n: chat_stream(0.3), ramp_up_s=1.0)
+    bench.execute()
+    assert [at_ns for at_ns, _ in bench.transport.sent][:2] == [LEAD_NS, LEAD_NS + 250_000_000]
+    for record in bench.sink.records:
+        assert record.sent_ns is not None
+        assert (record.phase is Phase.WARMUP) == (record.sent_ns < LEAD_NS + 1_000_000_000)
+
+
+def test_a_duration_stops_sending_at_its_end_and_lets_answers_finish() -> None:
+    """Nothing is sent after the deadline; what is in flight then ends within the grace and is complete."""
+    bench = Bench(closed(3, duration_s=2.0), answer=lambda n: chat_stream(0.5, 0.7))
+    end = bench.execute()
+    assert end.ended_by == "duration"
+    assert end.window is not None
+    assert end.window.end_ns - end.window.start_ns == 2_000_000_000
+    assert max(at_ns for at_ns, _ in bench.transport.sent) < end.window.end_ns
+    assert {record.outcome for record in bench.sink.records} == {Outcome.COMPLETED}
+
+
+def test_what_outlives_the_grace_is_cancelled_and_recorded() -> None:
+    """A server that never ends its answers: after the grace each request in flight is one cancelled record."""
+    bench = Bench(closed(3, duration_s=1.0), answer=lambda n: Script([(1e6, b"")]), grace_s=2.0)
+    end = bench.execute()
+    assert [record.outcome for record in bench.sink.records] == [Outcome.CANCELLED] * 3
+    assert end.requests == 3
+    assert bench.transport.in_flight == 0
+
+
+def test_requests_still_waiting_for_the_cap_at_the_deadline_are_dropped_and_counted() -> None:
+    """10 a second for 1 s behind a cap of one with answers of 10 s: one is sent, nine are dropped, none is lost."""
+    load = Load(mode=LoadMode.RATE, request_rate_rps=10.0, duration_s=1.0, max_concurrency=1)
+    bench = Bench(load, answer=lambda n: chat_stream(10.0), grace_s=20.0)
+    end = bench.execute()
+    outcomes = [record.outcome for record in bench.sink.records]
+    assert outcomes.count(Outcome.COMPLETED) == 1
+    assert outcomes.count(Outcome.DROPPED) == 9
+    assert end.requests == 10
+
+
+def test_a_first_interrupt_drains_and_a_second_ends_at_once() -> None:
+    """After `stop` nothing more is sent and answers finish; after `abort` what is in flight is cancelled."""
+
+    async def interrupt(run: Run) -> None:
+        await asyncio.sleep(1.0)
+        run.stop()
+
+    bench = Bench(closed(2, num_requests=1000), answer=lambda n: chat_stream(0.3, 0.4))
+    end = bench.execute(during=interrupt)
+    assert end.interrupted
+    assert end.ended_by == "interrupt"
+    assert {record.outcome for record in bench.sink.records} == {Outcome.COMPLETED}
+    assert len(bench.sink.records) == len(bench.transport.sent) < 10
+
+    async def interrupt_twice(run: Run) -> None:
+        await asyncio.sleep(1.0)
+        run.stop()
+        await asyncio.sleep(0.1)
+        run.abort()
+
+    bench = Bench(closed(2, num_requests=1000), answer=lambda n: chat_stream(0.3, 60.0))
+    end = bench.execute(during=interrupt_twice)
+    assert end.interrupted
+    assert {record.outcome for record in bench.sink.records} == {Outcome.CANCELLED}
+    assert all(record.event_ns for record in bench.sink.records), "what had arrived is kept"
+
+
+def test_an_interrupt_while_waiting_for_a_due_instant_ends_the_run() -> None:
+    """A replay with an hour of silence ahead stops when asked, not when the hour is over."""
+
+    async def interrupt(run: Run) -> None:
+        await asyncio.sleep(5.0)
+        run.stop()
+
+    turns = [
+        Conversation(turns=(Turn(prompt=Text(text=str(offset)), offset_ns=offset * 10**9),)) for offset in (0, 3600)
+    ]
+    bench = Bench(Load(mode=LoadMode.REPLAY, speed=1.0), conversations=iter(turns))
+    end = bench.execute(during=interrupt)
+    assert end.requests == 1
+    assert end.interrupted
+
+
+def test_a_replay_follows_the_trace_times_divided_by_the_speed() -> None:
+    """Rows at 0, 2 and 2 s at four times the speed leave at 0, 0.5 and 0.5 s."""
+    turns = [Conversation(turns=(Turn(prompt=Text(text="q"), offset_ns=at * 10**9),)) for at in (0, 2, 2)]
+    bench = Bench(Load(mode=LoadMode.REPLAY, speed=4.0), conversations=iter(turns))
+    bench.execute()
+    assert [at_ns - LEAD_NS for at_ns, _ in bench.transport.sent] == [0, 500_000_000, 500_000_000]
+
+
+def test_a_conversation_waits_for_each_answer_and_carries_it_on() -> None:
+    """The second turn leaves a think time after the first answer and holds that answer as the assistant's message."""
+    conversation = Conversation(
+        session_id="s",
+        turns=(
+            Turn(prompt=Text(text="one")),
+            Turn(prompt=Text(text="two"), continues_answers=True, think_s=2.0),
+        ),
+    )
+    bench = Bench(closed(1), conversations=iter([conversation]), answer=lambda n: chat_stream(0.5, 1.0, text="answer "))
+    bench.execute()
+    (first_ns, _), (second_ns, body) = bench.transport.sent
+    assert second_ns - first_ns == pytest.approx(3e9, abs=60e6)
+    assert b'"role":"assistant","content":"answer answer "' in body.replace(b": ", b":").replace(b", ", b",")
+    assert [(record.session_id, record.turn) for record in bench.sink.records] == [("s", 0), ("s", 1)]
+
+
+def test_turns_after_a_lost_answer_are_dropped_not_forgotten() -> None:
+    """When the answer that a turn continues from never came, that turn is a dropped record."""
+    conversation = Conversation(
+        turns=(
+            Turn(prompt=Messages(messages=({"role": "user", "content": "one"},))),
+            Turn(prompt=Text(text="two"), continues_answers=True),
+        )
+    )
+    bench = Bench(closed(1), conversations=iter([conversation]), answer=lambda n: Script([], kind=FailureKind.CONNECT))
+    end = bench.execute()
+    assert [record.outcome for record in bench.sink.records] == [Outcome.FAILED, Outcome.DROPPED]
+    assert end.requests == 2
+
+
+def test_a_failing_server_is_data() -> None:
+    """Every request fails: the run ends by itself with one failed record each."""
+    bench = Bench(closed(2, num_requests=10), answer=lambda n: Script([], kind=FailureKind.CONNECT))
+    end = bench.execute()
+    assert [record.outcome for record in bench.sink.records] == [Outcome.FAILED] * 10
+    assert end.ended_by == "requests"
+
+
+def test_a_full_disk_ends_the_run_loudly_and_closes_the_transport() -> None:
+    """The sink's StoreError comes out of the run; no connection stays open."""
+    bench = Bench(closed(2, num_requests=100), sink=MemorySink(fail_after=5))
+    with pytest.raises(StoreError, match="disk is full"):
+        bench.execute()
+    assert bench.transport.closed
+    assert bench.transport.in_flight == 0
+
+
+def test_a_plan_with_no_requests_ends() -> None:
+    """Nothing to send is a run of no requests, not a hang."""
+    end = Bench(closed(4), conversations=iter([])).execute()
+    assert end.requests == 0

@@ -1,1 +1,1 @@
-"""Servers of known behaviour that stand in for real ones."""
+"""Servers to measure against: `truth`, whose every emission time is known."""

@@ -45,10 +45,9 @@ class FakeClock:
 
     async def sleep_until(self, due_ns: int) -> None:
         loop = asyncio.get_running_loop()
-        if (left_ns := due_ns - self.now_ns()) > 0:
+        if due_ns > self.now_ns():
             reached = loop.create_future()
-            # Rounding of float seconds may end a timer a nanosecond early; the port's promise is never early.
-            loop.call_later(left_ns / 1e9 + 1e-9, reached.set_result, None)
+            loop.call_at(due_ns / 1e9, reached.set_result, None)
             await reached
 
 

@@ -1,0 +1,175 @@
+"""One run from its parts to its folder: drive, record, analyse, save."""
+
+import asyncio
+import gc
+import os
+import platform
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import httptools
+import msgspec
+
+from loadgen import __version__
+from loadgen.adapters.clock import MonotonicClock
+from loadgen.adapters.store.run_folder import RunFolder
+from loadgen.core.analysis import analyse
+from loadgen.core.metrics.summary import Analysis
+from loadgen.core.run import Load, LoadMode, RunManifest
+from loadgen.engine.live import LiveCounts
+from loadgen.engine.runner import Run, RunEnd, RunSettings
+from loadgen.wiring.session import Session
+from loadgen.wiring.workload import level_plan
+
+
+class Display(Protocol):
+    """Shows a run while it is under way."""
+
+    def __call__(self, live: LiveCounts, title: str, duration_s: float | None) -> AbstractAsyncContextManager[object]:
+        """A context in which the run's live counts are followed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A run that is over: where it is, what it came to, how it ended."""
+
+    folder: RunFolder
+    manifest: RunManifest
+    analysis: Analysis
+    end: RunEnd
+
+
+async def execute(session: Session, load: Load, *, folder: RunFolder, warmup_requests: int, display: Display) -> Finished:
+    """Runs one load against the session's target and leaves a complete run folder.
+
+    Raises LoadgenError for our own faults; whatever was measured until then is on the disk.
+    """
+    clock = MonotonicClock()
+    transport = session.transport(clock)
+    template = session.template
+    plan, first_request, data = level_plan(session, load, run_id=folder.path.name, warmup_requests=warmup_requests)
+    manifest = RunManifest(
+        run_id=folder.path.name,
+        name=session.options.name,
+        labels=session.options.label,
+        started_at=datetime.fromtimestamp(clock.origin_unix_ns / 1e9, tz=UTC).isoformat(timespec="milliseconds"),
+        origin_unix_ns=clock.origin_unix_ns,
+        target=session.target,
+        load=load,
+        options=session.stored_options(),
+        data=data,
+        slo=session.slo,
+        client_version=__version__,
+        host=_host_facts(),
+        server=session.server_facts,
+        first_request=first_request,
+        notes=session.notices,
+    )
+    folder.save_manifest(manifest)
+    sink = folder.record_writer()
+    settings = RunSettings(
+        load=load,
+        endpoint=template.endpoint,
+        template=template,
+        warmup_requests=warmup_requests,
+        ramp_up_s=session.options.ramp_up,
+        grace_s=session.options.grace,
+        keep_text=session.options.save_text,
+        secrets=session.secrets,
+    )
+    run = Run(plan, settings, clock=clock, transport=transport, sink=sink)
+    try:
+        with _few_collections(), _interrupts(run):
+            async with display(run.live, _title(load), load.duration_s):
+                end = await run.execute()
+    finally:
+        sink.close()
+    manifest = replace(
+        manifest,
+        planned=end.requests,
+        window=end.window,
+        client=end.client,
+        interrupted=end.interrupted,
+        ended_by=end.ended_by,
+        ended_unix_ns=time.time_ns(),
+        notes=(*manifest.notes, *_notes(end)),
+    )
+    folder.save_manifest(manifest)
+    analysis = await asyncio.to_thread(analyse, folder.records, manifest)
+    folder.save_summary(analysis.summary)
+    return Finished(folder=folder, manifest=manifest, analysis=analysis, end=end)
+
+
+def _notes(end: RunEnd) -> tuple[str, ...]:
+    if not end.late_preparations:
+        return ()
+    return (f"{end.late_preparations} requests were not prepared when they were wanted; the data is read too slowly",)
+
+
+def _title(load: Load) -> str:
+    match load.mode:
+        case LoadMode.CONCURRENCY:
+            return f"concurrency {load.concurrency}"
+        case LoadMode.RATE:
+            return f"{load.request_rate_rps:g} requests/s"
+        case LoadMode.REPLAY:
+            return "replay" if load.speed == 1 else f"replay at {load.speed:g}x"
+
+
+@contextmanager
+def _interrupts(run: Run) -> Iterator[None]:
+    """The first SIGINT or SIGTERM stops sending, the second ends at once; both keep what was measured."""
+    loop = asyncio.get_running_loop()
+    seen = 0
+
+    def interrupt() -> None:
+        nonlocal seen
+        seen += 1
+        if seen == 1:
+            run.stop()
+        else:
+            run.abort()
+
+    handled = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        try:
+            loop.add_signal_handler(number, interrupt)
+            handled.append(number)
+        except (ValueError, NotImplementedError, RuntimeError):
+            pass  # not the main thread: whoever owns it decides when to stop
+    try:
+        yield
+    finally:
+        for number in handled:
+            loop.remove_signal_handler(number)
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Keeps the cyclic garbage collector from scanning everything while requests are measured."""
+    thresholds = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 1000)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
+
+
+def _host_facts() -> dict[str, Any]:
+    return {
+        "system": platform.platform(),
+        "machine": platform.machine(),
+        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "python": sys.version.split()[0],
+        "libraries": {module.__name__: module.__version__ for module in (httptools, msgspec)},
+    }

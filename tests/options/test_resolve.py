@@ -1,0 +1,112 @@
+"""Options from command line, environment and file."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadgen.core.errors import ConfigError
+from loadgen.options.models import RunOptions, SweepOptions
+from loadgen.options.resolve import resolve
+
+URL = "http://127.0.0.1:8000"
+
+
+def run_options(config: Path | None = None, environment: dict[str, str] | None = None, **given: Any) -> RunOptions:
+    return resolve(RunOptions, {"url": URL, **given}, config=config, environment=environment or {})
+
+
+def test_the_command_line_wins_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
+    """Each source overrides the next, option by option."""
+    file = tmp_path / "run.yaml"
+    file.write_text("concurrency: 2\nnum-requests: 20\ngrace: 5s\n")
+    environment = {"LOADGEN_NUM_REQUESTS": "30", "LOADGEN_GRACE": "6s", "LOADGEN_OTHER": "x"}
+    options = run_options(file, environment, grace="7s")
+    assert (options.concurrency, options.num_requests, options.grace) == (2, 30, 7.0)
+
+
+def test_strings_become_typed_values() -> None:
+    """Durations, JSON, headers and labels are read the same from every source."""
+    options = run_options(
+        concurrency="8",
+        duration="1m30s",
+        extra_body='{"ignore_eos": true, "top_k": 4}',
+        header=["X-Team: infra", "X-Run=7"],
+        label=["gpu=h100"],
+        seed="0",
+    )
+    assert options.duration == 90.0
+    assert options.extra_body == {"ignore_eos": True, "top_k": 4}
+    assert options.header == {"X-Team": "infra", "X-Run": "7"}
+    assert options.label == {"gpu": "h100"}
+    assert options.seed == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"concurrency": "four"}, r"--concurrency: .*integer.*'four'"),
+        ({"concurrency": "0"}, r"--concurrency: .*greater than 0"),
+        ({"request_rate": "-2"}, r"--request-rate: .*greater than 0"),
+        ({"request_rate": "inf"}, r"--request-rate: .*finite"),
+        ({"request_rate": "5", "burstiness": "0"}, r"--burstiness: .*greater than 0"),
+        ({"burstiness": "1"}, r"--burstiness needs --request-rate"),
+        ({"concurrency": "1", "request_rate": "1"}, r"one kind of load, got --concurrency and --request-rate"),
+        ({"replay": True}, r"--replay needs --trace"),
+        ({"speed": "2"}, r"--speed needs --replay"),
+        ({"duration": "soon"}, r"--duration: expected a duration such as 500ms"),
+        ({"extra_body": "{not json"}, r"--extra-body: expected a JSON object"),
+        ({"extra_body": "[1]"}, r"--extra-body: expected a JSON object"),
+        ({"label": ["novalue"]}, r"--label: expected KEY=VALUE, got 'novalue'"),
+        ({"slo": "speed=4"}, r"--slo: "),
+        ({"slo_attainment": "0.9"}, r"--slo-attainment needs --slo"),
+        ({"input_tokens": "many"}, r"--input-tokens: "),
+        ({"endpoint": "chats"}, r"--endpoint: .*'chat'"),
+        ({"max_concurrency": "4"}, r"--max-concurrency caps an open loop"),
+        ({"token_ids": True}, r"--token-ids needs --endpoint completions"),
+    ],
+)
+def test_a_wrong_option_is_named_with_what_was_expected(given: dict[str, Any], message: str) -> None:
+    """The error says which option, what it held and what would do."""
+    with pytest.raises(ConfigError, match=message):
+        run_options(**given)
+
+
+def test_a_wrong_line_of_a_file_is_named_by_its_number(tmp_path: Path) -> None:
+    """Unknown keys, wrong values and broken YAML name file and line."""
+    file = tmp_path / "run.yaml"
+    file.write_text("# load\nconcurrency: 2\nconcurency: 3\n")
+    with pytest.raises(ConfigError, match=r"run\.yaml:3: concurency: no such option"):
+        run_options(file)
+    file.write_text("\n\nconcurrency: none\n")
+    with pytest.raises(ConfigError, match=r"run\.yaml:3: concurrency: "):
+        run_options(file)
+    file.write_text("concurrency: [1\n")
+    with pytest.raises(ConfigError, match=r"run\.yaml:2: not YAML"):
+        run_options(file)
+    file.write_text("- concurrency\n")
+    with pytest.raises(ConfigError, match=r"run\.yaml:1: expected options"):
+        run_options(file)
+    with pytest.raises(ConfigError, match=r"absent\.yaml: cannot be read"):
+        run_options(tmp_path / "absent.yaml")
+
+
+def test_a_wrong_variable_is_named() -> None:
+    """An error in the environment is not blamed on the command line."""
+    with pytest.raises(ConfigError, match=r"LOADGEN_TIMEOUT: expected a duration"):
+        run_options(environment={"LOADGEN_TIMEOUT": "long"})
+
+
+def test_an_option_that_is_needed_is_asked_for() -> None:
+    """Without a URL there is nothing to do."""
+    with pytest.raises(ConfigError, match="--url: this option is needed"):
+        resolve(RunOptions, {}, environment={})
+
+
+def test_ladders_are_lists_of_different_numbers() -> None:
+    """`1,2,4` and a YAML list are the same; fractions are legal rates; a level never stands twice."""
+    assert resolve(SweepOptions, {"url": URL, "concurrency": "1,2,4"}, environment={}).concurrency == [1, 2, 4]
+    assert resolve(SweepOptions, {"url": URL, "request_rate": "0.5, 1.5"}, environment={}).request_rate == [0.5, 1.5]
+    for ladder, message in (("1,1", "twice"), ("0,1", "above 0"), (",", "above 0"), ("1,x", "integer")):
+        with pytest.raises(ConfigError, match=message):
+            resolve(SweepOptions, {"url": URL, "concurrency": ladder}, environment={})

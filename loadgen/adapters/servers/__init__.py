@@ -1,1 +1,1 @@
-"""What a server tells about itself."""
+"""What a server under test says of itself."""

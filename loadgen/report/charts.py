@@ -1,0 +1,237 @@
+"""What the HTML report draws, as columns of numbers: every chart is one x column and lines over it, None for a gap."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+
+from loadgen.core.metrics.summary import Analysis, QuantileCurve, Summary, Sweep, TimeSeries
+from loadgen.core.run import LoadMode
+from loadgen.report.words import LATENCY_LABELS, asked
+
+_LOG_LEVELS_FROM = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of a chart. `tone` numbers a colour of the page, `dashed` sets it apart without colour."""
+
+    label: str
+    values: tuple[float | None, ...]
+    tone: int
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A vertical mark at `x` with a word beside it."""
+
+    x: float
+    text: str
+    bad: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """One chart. `kind` of the x axis: `quantile` (x = -log10(1 - share)), `time` (seconds), `level`, `plain`.
+
+    `band` shades a span of x. `log_y` is the scale drawn first; `choose_scale` lets the reader change it.
+    """
+
+    id: str
+    title: str
+    kind: str
+    unit: str
+    x: tuple[float, ...]
+    lines: tuple[Line, ...]
+    x_label: str
+    log_x: bool = False
+    log_y: bool = False
+    choose_scale: bool = False
+    band: tuple[float, float] | None = None
+    marks: tuple[Mark, ...] = ()
+    height: int = 280
+
+    @property
+    def drawable(self) -> bool:
+        """Whether there is a single value to draw."""
+        return any(value is not None for line in self.lines for value in line.values)
+
+    def as_json(self) -> dict[str, object]:
+        """The chart as JSON-ready values."""
+        return asdict(self)
+
+
+def quantile_chart(analysis: Analysis) -> Chart:
+    """The latency distributions by percentile, tail stretched, in ms."""
+    names = [name for name in LATENCY_LABELS if name in analysis.curves]
+    columns = {name: _tail_points(analysis.curves[name]) for name in names}
+    x = tuple(sorted({at for column in columns.values() for at in column}))
+    lines = tuple(
+        Line(
+            label=LATENCY_LABELS[name],
+            values=tuple(columns[name].get(at) for at in x),
+            tone=tone,
+            dashed=name.endswith("_from_due_s"),
+        )
+        for tone, name in zip(_tones(names), names, strict=True)
+    )
+    return Chart(
+        id="quantiles",
+        title="Latency by percentile",
+        kind="quantile",
+        unit="ms",
+        x=x,
+        lines=lines,
+        x_label="percentile",
+        log_y=True,
+        choose_scale=True,
+        height=320,
+    )
+
+
+def _tones(names: Sequence[str]) -> list[int]:
+    """One colour a metric; the from-due form of a metric shares its colour and is dashed."""
+    order = list(dict.fromkeys(name.replace("_from_due", "") for name in names))
+    return [order.index(name.replace("_from_due", "")) for name in names]
+
+
+def _tail_points(curve: QuantileCurve) -> dict[float, float]:
+    """Points of a curve at x = -log10(1 - p), ms. The maximum, p = 1, lies at infinity and is left to the table.
+
+    Equal shares keep the larger value, so that few or equal samples still give a drawable line.
+    """
+    points = {-math.log10(1 - p): value * 1e3 for p, value in zip(curve.p, curve.value_s, strict=True) if p < 1}
+    if not points and curve.value_s:
+        return {-math.log10(0.5): curve.value_s[-1] * 1e3}
+    return {round(x, 6) + 0.0: value for x, value in points.items()}
+
+
+def time_charts(summary: Summary) -> list[Chart]:
+    """The run over time, on one axis: rates, tokens/s, concurrency, first-token and per-token latency."""
+    series = summary.time_series
+    if series is None or not series.sent:
+        return []
+    x = tuple(round(series.start_s + i * series.step_s, 6) for i in range(len(series.sent)))
+    window = summary.window
+    band = None if window is None else (window.start_s, window.end_s)
+
+    def chart(name: str, title: str, unit: str, *lines: Line) -> Chart:
+        return Chart(id=name, title=title, kind="time", unit=unit, x=x, lines=lines, x_label="s", band=band, height=150)
+
+    rates = [
+        Line(label="sent", values=_per_second(series.sent, series), tone=0),
+        Line(label="completed", values=_per_second(series.completed, series), tone=2),
+    ]
+    if summary.load.mode is not LoadMode.CONCURRENCY:
+        rates.insert(0, Line(label="offered", values=_per_second(series.due, series), tone=4, dashed=True))
+    if any(series.failed):
+        rates.append(Line(label="failed", values=_per_second(series.failed, series), tone=3))
+    return [
+        chart("time-requests", "Requests", "requests/s", *rates),
+        chart(
+            "time-tokens",
+            "Output tokens",
+            "tokens/s",
+            Line(label="output tokens", values=_per_second(series.output_tokens, series), tone=0),
+        ),
+        chart(
+            "time-concurrency",
+            "In flight",
+            "requests",
+            Line(label="in flight", values=tuple(series.concurrency), tone=0),
+        ),
+        chart(
+            "time-ttft",
+            "TTFT, by the instant of sending",
+            "ms",
+            Line(label="p50", values=_ms(series.ttft_p50_s), tone=0),
+            Line(label="p95", values=_ms(series.ttft_p95_s), tone=1, dashed=True),
+        ),
+        chart(
+            "time-tpot",
+            "TPOT, by the instant of sending",
+            "ms",
+            Line(label="p50", values=_ms(series.tpot_p50_s), tone=0),
+        ),
+    ]
+
+
+def _per_second(counts: Iterable[float], series: TimeSeries) -> tuple[float, ...]:
+    return tuple(count / series.step_s for count in counts)
+
+
+def _ms(values: Iterable[float | None]) -> tuple[float | None, ...]:
+    return tuple(None if value is None else value * 1e3 for value in values)
+
+
+def ladder_charts(sweep: Sweep) -> list[Chart]:
+    """Throughput and latency against the level of the ladder, in the order of the levels; equal levels are allowed."""
+    levels = sorted(sweep.levels, key=lambda level: level.level)
+    x = tuple(level.level for level in levels)
+    if not x:
+        return []
+    log_x = x[0] > 0 and x[-1] / x[0] >= _LOG_LEVELS_FROM
+    marks = [Mark(x=level.level, text="invalid", bad=True) for level in levels if not level.summary.verdict.valid]
+    if sweep.knee is not None:
+        marks.append(Mark(x=sweep.knee.level, text=f"knee {asked(sweep.knee.level)}"))
+    x_label = "concurrency" if sweep.variable == "concurrency" else "requests/s asked for"
+
+    def chart(name: str, title: str, unit: str, *lines: Line, choose_scale: bool = False) -> Chart:
+        return Chart(
+            id=name,
+            title=title,
+            kind="level",
+            unit=unit,
+            x=x,
+            lines=lines,
+            x_label=x_label,
+            log_x=log_x,
+            choose_scale=choose_scale,
+            marks=tuple(marks),
+            height=230,
+        )
+
+    def latency(name: str) -> Chart:
+        samples = [getattr(level.summary.latency, name) for level in levels]
+        return chart(
+            f"ladder-{name}",
+            LATENCY_LABELS[name],
+            "ms",
+            Line(label="p50", values=_ms(sample.p50 for sample in samples), tone=0),
+            Line(label="p95", values=_ms(sample.p95 for sample in samples), tone=1, dashed=True),
+            choose_scale=True,
+        )
+
+    throughputs = [level.summary.throughput for level in levels]
+    tokens = Line(label="output tokens", values=tuple(t.output_tokens_per_s for t in throughputs), tone=0)
+    charts = [chart("ladder-throughput", "Throughput", "tokens/s", tokens)]
+    goodputs = tuple(t.goodput_rps for t in throughputs)
+    requests = [Line(label="completed", values=tuple(t.requests_per_s for t in throughputs), tone=0)]
+    if any(goodput is not None for goodput in goodputs):
+        requests.append(Line(label="good", values=goodputs, tone=2, dashed=True))
+    charts.append(chart("ladder-requests", "Requests", "requests/s", *requests))
+    return [*charts, latency("ttft_s"), latency("tpot_s"), latency("e2el_s"), _speed_chart(sweep)]
+
+
+def _speed_chart(sweep: Sweep) -> Chart:
+    """What one user gets against what the server gives in all: 1 / median TPOT over output tokens/s, level by level."""
+    points = sorted(
+        (tokens, 1 / tpot, level.level, level.summary.verdict.valid)
+        for level in sweep.levels
+        if (tokens := level.summary.throughput.output_tokens_per_s) is not None
+        and (tpot := level.summary.latency.tpot_s.p50)
+    )
+    marks = [Mark(x=tokens, text="invalid", bad=True) for tokens, _, _, valid in points if not valid]
+    if sweep.knee is not None:
+        marks.extend(Mark(x=tokens, text="knee") for tokens, _, level, _ in points if level == sweep.knee.level)
+    return Chart(
+        id="ladder-speed",
+        title="Speed for one user",
+        kind="plain",
+        unit="tokens/s",
+        x=tuple(point[0] for point in points),
+        lines=(Line(label="1 / median TPOT", values=tuple(point[1] for point in points), tone=5),),
+        x_label="output tokens/s in all",
+        marks=tuple(marks),
+        height=230,
+    )

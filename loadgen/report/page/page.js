@@ -1,0 +1,281 @@
+(() => {
+  "use strict";
+  const charts = JSON.parse(document.getElementById("charts").textContent);
+  const spoken = document.getElementById("spoken");
+  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif';
+  const DASH = "\u2014";
+
+  const text = (value) => {
+    if (value === null || value === undefined) return DASH;
+    const size = Math.abs(value);
+    if (size === 0) return "0";
+    if (size >= 99.95) return value.toFixed(0);
+    if (size >= 9.995) return value.toFixed(1);
+    if (size >= 0.9995) return value.toFixed(2);
+    return size >= 1e-4 ? value.toPrecision(3) : value.toExponential(1);
+  };
+  const plain = (value) => String(Number(value.toPrecision(10)));
+  const percentile = (x) => "p" + plain(Number((100 * (1 - 10 ** -x)).toPrecision(x > 2 ? 5 : 4)));
+  const position = (chart, x) =>
+    chart.kind === "quantile" ? percentile(x) : chart.kind === "time" ? plain(x) + " s" : plain(x);
+
+  const element = (name, attributes, ...children) => {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
+    made.append(...children);
+    return made;
+  };
+  const svg = (name, attributes) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    return made;
+  };
+
+  const linear = (u, low, high) => {
+    if (high === null || high === undefined || high <= 0) return [0, 1];
+    return [0, high * 1.06];
+  };
+  const logarithmic = (u, low, high) => {
+    if (low === null || low === undefined || low <= 0) return [1, 10];
+    return uPlot.rangeLog(low, high, 10, false);
+  };
+
+  const decades = (u, axis, low, high) => {
+    const [from, to] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
+    const steps = to - from > 2 ? [1] : [1, 2, 5];
+    const splits = [];
+    for (let power = from; power <= to; power++) for (const step of steps) splits.push(step * 10 ** power);
+    return splits.filter((value) => value >= low * 0.999 && value <= high * 1.001);
+  };
+
+  const xScale = (chart) => {
+    if (chart.kind === "time") return { time: false };
+    if (chart.kind === "plain") return { time: false, range: (u, low, high) => [0, (high || 1) * 1.06] };
+    if (chart.kind === "quantile") return { time: false, range: (u, low, high) => [0, Math.max(high || 0, 1.02)] };
+    const [first, last] = [chart.x[0], chart.x[chart.x.length - 1]];
+    if (chart.log_x) return { time: false, distr: 3, log: 2, range: () => [first / 1.12, last * 1.12] };
+    const room = (last - first || last || 1) * 0.05;
+    return { time: false, range: () => [first - room, last + room] };
+  };
+
+  const ticks = (chart) => {
+    if (chart.kind === "quantile")
+      return {
+        splits: (u) => [0, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999].map((p) => -Math.log10(1 - p)).filter((x) => x <= u.scales.x.max),
+        values: (u, splits) => thinned(u, splits, 34).map((x) => (x === null ? "" : percentile(x))),
+      };
+    if (chart.kind === "level")
+      return {
+        splits: () => [...new Set(chart.x)],
+        filter: (u, splits) => splits,
+        values: (u, splits) => thinned(u, splits, 26).map((x) => (x === null ? "" : plain(x))),
+      };
+    return { values: (u, splits) => splits.map(plain) };
+  };
+  const thinned = (u, splits, apart) => {
+    let before = -Infinity;
+    return splits.map((x) => {
+      const at = u.valToPos(x, "x");
+      if (at - before < apart) return null;
+      before = at;
+      return x;
+    });
+  };
+
+  const drawBand = (chart) => (u) => {
+    if (!chart.band) return;
+    const { ctx, bbox } = u;
+    const edge = (x) => Math.min(Math.max(u.valToPos(x, "x", true), bbox.left), bbox.left + bbox.width);
+    const [from, to] = chart.band.map(edge);
+    ctx.save();
+    ctx.fillStyle = css("--band");
+    ctx.fillRect(from, bbox.top, to - from, bbox.height);
+    ctx.restore();
+  };
+  const drawMarks = (chart) => (u) => {
+    const { ctx, bbox } = u;
+    ctx.save();
+    ctx.font = FONT.replace("12px", 11 * devicePixelRatio + "px");
+    ctx.textBaseline = "top";
+    for (const mark of chart.marks) {
+      const at = u.valToPos(mark.x, "x", true);
+      const right = at < bbox.left + bbox.width - 80 * devicePixelRatio;
+      ctx.strokeStyle = ctx.fillStyle = css(mark.bad ? "--bad" : "--soft");
+      ctx.lineWidth = devicePixelRatio;
+      ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+      ctx.beginPath();
+      ctx.moveTo(at, bbox.top);
+      ctx.lineTo(at, bbox.top + bbox.height);
+      ctx.stroke();
+      ctx.textAlign = right ? "left" : "right";
+      ctx.fillText(mark.text, at + (right ? 5 : -5) * devicePixelRatio, bbox.top + 2 * devicePixelRatio);
+    }
+    ctx.restore();
+  };
+
+  const build = (chart, log) => {
+    const host = document.getElementById("plot-" + chart.id);
+    const figure = host.closest("figure");
+    const usable = (value) => (value === null || (log && value <= 0) ? null : value);
+    const points = chart.kind === "level" || chart.kind === "plain" || chart.x.length <= 40;
+    const named = chart.kind === "level" || chart.kind === "plain" ? { label: chart.x_label, labelSize: 18, labelGap: 2, labelFont: FONT } : {};
+    const options = {
+      width: Math.max(host.clientWidth, 160),
+      height: chart.height,
+      padding: [8, 12, 0, 0],
+      legend: { show: false },
+      cursor: {
+        drag: { x: chart.kind === "time", y: false },
+        sync: chart.kind === "time" ? { key: "time" } : undefined,
+        points: { size: 7 },
+        y: false,
+      },
+      scales: { x: xScale(chart), y: log ? { distr: 3, range: logarithmic } : { range: linear } },
+      axes: [
+        { stroke: () => css("--soft"), font: FONT, grid: { show: false }, ticks: { stroke: () => css("--strong-hair"), width: 1, size: 4 }, gap: 4, size: 26, ...named, ...ticks(chart) },
+        { stroke: () => css("--soft"), font: FONT, grid: { stroke: () => css("--hair"), width: 1 }, ticks: { show: false }, gap: 6, size: 52, ...(log ? { splits: decades, filter: (u, splits) => splits } : {}), values: (u, splits) => splits.map(plain) },
+      ],
+      series: [
+        {},
+        ...chart.lines.map((line) => ({
+          label: line.label,
+          stroke: () => css("--tone-" + line.tone),
+          width: 1.75,
+          dash: line.dashed ? [5, 4] : undefined,
+          spanGaps: chart.kind === "quantile",
+          points: { show: points, size: 5, fill: () => css("--paper") },
+        })),
+      ],
+      hooks: {
+        drawClear: [drawBand(chart)],
+        draw: [drawMarks(chart)],
+        setLegend: [(u) => read(chart, figure, u.cursor.idx)],
+      },
+    };
+    const data = [chart.x, ...chart.lines.map((line) => line.values.map(usable))];
+    const plot = new uPlot(options, data, host);
+    host.dataset.drawn = "yes";
+    return plot;
+  };
+
+  const read = (chart, figure, index) => {
+    const readings = figure.querySelectorAll(".reading");
+    chart.lines.forEach((line, i) => {
+      readings[i].textContent = index === null || index === undefined ? "" : text(line.values[index]);
+    });
+    figure.querySelector(".at").textContent =
+      index === null || index === undefined ? "" : "at " + position(chart, chart.x[index]);
+  };
+
+  const swatch = (line) => {
+    const mark = svg("svg", { viewBox: "0 0 20 8", "aria-hidden": "true" });
+    const stroke = svg("line", { x1: 0, x2: 20, y1: 4, y2: 4, "stroke-dasharray": line.dashed ? "5 3" : "none" });
+    stroke.style.stroke = "var(--tone-" + line.tone + ")";
+    mark.append(stroke);
+    return mark;
+  };
+
+  const dataTable = (shown) => {
+    const head = element("tr", {}, element("th", { scope: "col" }, shown[0].x_label));
+    for (const chart of shown)
+      for (const line of chart.lines)
+        head.append(element("th", { scope: "col" }, (shown.length > 1 ? chart.title + ": " : "") + line.label + ", " + chart.unit));
+    const body = element("tbody");
+    shown[0].x.forEach((x, i) => {
+      const row = element("tr", {}, element("th", { scope: "row" }, position(shown[0], x)));
+      for (const chart of shown) for (const line of chart.lines) row.append(element("td", {}, text(line.values[i])));
+      body.append(row);
+    });
+    return element("table", {}, element("thead", {}, head), body);
+  };
+  for (const details of document.querySelectorAll("details.values")) {
+    const names = details.dataset.charts.split(" ");
+    const shown = charts.filter((chart) => names.includes(chart.id));
+    details.hidden = shown.length === 0;
+    details.addEventListener("toggle", () => {
+      const box = details.querySelector(".wide");
+      if (details.open && !box.hasChildNodes()) box.append(dataTable(shown));
+    });
+  }
+
+  const live = charts.map((chart) => {
+    const host = document.getElementById("plot-" + chart.id);
+    const figure = host.closest("figure");
+    const legend = figure.querySelector(".legend");
+    const state = { chart, host, log: chart.log_y, plot: null, index: null };
+    const hidden = new Set();
+    const draw = () => {
+      if (state.plot) state.plot.destroy();
+      state.plot = build(chart, state.log);
+      for (const i of hidden) state.plot.setSeries(i + 1, { show: false });
+    };
+    chart.lines.forEach((line, i) => {
+      const button = element("button", { type: "button", "aria-pressed": "true" });
+      button.append(swatch(line), line.label, element("span", { class: "reading" }));
+      button.addEventListener("click", () => {
+        const show = hidden.delete(i) || !hidden.add(i);
+        button.setAttribute("aria-pressed", String(show));
+        state.plot.setSeries(i + 1, { show });
+      });
+      legend.append(element("li", {}, button));
+    });
+    const scale = figure.querySelector(".scale");
+    if (scale) {
+      const name = () => (scale.textContent = state.log ? "linear scale" : "logarithmic scale");
+      scale.hidden = false;
+      scale.addEventListener("click", () => {
+        state.log = !state.log;
+        name();
+        draw();
+      });
+      name();
+    }
+    host.addEventListener("keydown", (event) => {
+      const last = chart.x.length - 1;
+      const from = state.index === null ? -1 : state.index;
+      const to = { ArrowLeft: Math.max(from - 1, 0), ArrowRight: Math.min(from + 1, last), Home: 0, End: last }[event.key];
+      if (to === undefined) return;
+      event.preventDefault();
+      state.index = to;
+      state.plot.setCursor({ left: state.plot.valToPos(chart.x[to], "x"), top: 10 });
+      const values = chart.lines.map((line) => line.label + " " + text(line.values[to]) + " " + chart.unit);
+      spoken.textContent = position(chart, chart.x[to]) + ": " + values.join(", ");
+    });
+    draw();
+    return { ...state, redraw: () => state.plot.redraw(false, true), resize: (width) => state.plot.setSize({ width, height: chart.height }) };
+  });
+
+  const fit = () => live.forEach((one) => one.resize(Math.max(one.host.clientWidth, 160)));
+  new ResizeObserver(fit).observe(document.querySelector("main"));
+  const repaint = () => live.forEach((one) => one.redraw());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+  addEventListener("beforeprint", () => {
+    document.documentElement.dataset.printing = "yes";
+    live.forEach((one) => one.resize(Math.min(one.host.clientWidth, 700)));
+    repaint();
+  });
+  addEventListener("afterprint", () => {
+    delete document.documentElement.dataset.printing;
+    fit();
+    repaint();
+  });
+
+  const raw = document.querySelector(".raw-json");
+  const source = document.getElementById("raw").textContent;
+  raw.addEventListener("toggle", () => {
+    if (raw.open) raw.querySelector("pre").textContent = source;
+  });
+  const copy = document.querySelector("button.copy");
+  copy.hidden = false;
+  copy.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(source);
+      copy.textContent = "Copied";
+    } catch {
+      raw.open = true;
+      copy.textContent = "Select it below";
+    }
+    setTimeout(() => (copy.textContent = "Copy as JSON"), 2500);
+  });
+})();

@@ -1,0 +1,42 @@
+"""What the commands that run load print, and how they leave."""
+
+import shutil
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+import typer
+
+from loadgen.core.errors import ExitCode
+from loadgen.core.metrics.summary import Sweep
+from loadgen.report.terminal import run_text, sweep_text
+from loadgen.wiring.execute import Finished
+
+
+def width_of() -> int:
+    """Columns of the terminal, 100 when there is none."""
+    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
+
+
+def show_run(finished: Finished, *, as_json: bool, width: int) -> None:
+    """Prints one run: its summary as JSON, or the report for people and where the files are."""
+    if as_json:
+        typer.echo(msgspec.json.encode(finished.analysis.summary))
+        return
+    typer.echo(run_text(finished.analysis, width=width, color=sys.stdout.isatty()), nl=False)
+    typer.echo(f"\nsaved in {finished.folder.path}")
+
+
+def show_sweep(sweep: Sweep, path: Path, *, as_json: bool, width: int) -> None:
+    """Prints a ladder: as JSON, or as a table and where the files are."""
+    if as_json:
+        typer.echo(msgspec.json.encode(sweep))
+        return
+    typer.echo(sweep_text(sweep, width=width, color=sys.stdout.isatty()), nl=False)
+    typer.echo(f"\nsaved in {path}")
+
+
+def leave(code: ExitCode) -> NoReturn:
+    """Ends the command."""
+    raise typer.Exit(int(code))

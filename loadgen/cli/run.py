@@ -1,0 +1,30 @@
+"""`loadgen run`: one run against a server."""
+
+import asyncio
+from functools import partial
+
+import typer
+
+from loadgen.cli.output import leave, show_run, width_of
+from loadgen.cli.parameters import options_command
+from loadgen.cli.progress import RunProgress
+from loadgen.options.models import RunOptions
+from loadgen.wiring.judge import exit_code
+from loadgen.wiring.run import run_once
+
+
+def run(options: RunOptions) -> None:
+    """Send one load to a server and measure it.
+
+    Leaves a run folder with every request's record, a summary, and a verdict on the measurement itself.
+    """
+    display = partial(RunProgress, enabled=not (options.no_progress or options.quiet))
+    finished = asyncio.run(run_once(options, display=display))
+    if not options.quiet:
+        show_run(finished, as_json=options.json_output, width=width_of())
+    leave(exit_code([finished], options))
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("run", no_args_is_help=True)(options_command(RunOptions, run))

@@ -1,0 +1,30 @@
+"""`loadgen sweep`: a ladder of runs against one server."""
+
+import asyncio
+from functools import partial
+
+import typer
+
+from loadgen.cli.output import leave, show_sweep, width_of
+from loadgen.cli.parameters import options_command
+from loadgen.cli.progress import RunProgress
+from loadgen.options.models import SweepOptions
+from loadgen.wiring.judge import exit_code
+from loadgen.wiring.sweep import sweep_once
+
+
+def sweep(options: SweepOptions) -> None:
+    """Send a ladder of loads to a server, one after the other, and show where more load stops paying.
+
+    Each level is a run of its own in the sweep's folder; levels that are done stay when a later one fails.
+    """
+    display = partial(RunProgress, enabled=not (options.no_progress or options.quiet))
+    ladder = asyncio.run(sweep_once(options, display=display))
+    if not options.quiet:
+        show_sweep(ladder.sweep, ladder.path, as_json=options.json_output, width=width_of())
+    leave(exit_code(ladder.levels, options))
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("sweep", no_args_is_help=True)(options_command(SweepOptions, sweep))

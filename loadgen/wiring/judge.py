@@ -1,0 +1,36 @@
+"""From results to an exit code."""
+
+from collections.abc import Sequence
+
+from loadgen.core.errors import ExitCode
+from loadgen.core.metrics.summary import Summary
+from loadgen.options.models import CommonOptions
+from loadgen.wiring.execute import Finished
+
+
+def exit_code(runs: Sequence[Finished], options: CommonOptions) -> ExitCode:
+    """What the command ends with: interrupted, before target failed, before invalid, before a failed gate.
+
+    A ladder's target has failed when no level completed anything.
+    """
+    summaries = [finished.analysis.summary for finished in runs]
+    if any(finished.end.interrupted for finished in runs):
+        return ExitCode.INTERRUPTED
+    if not any(summary.requests.completed for summary in summaries):
+        return ExitCode.TARGET_FAILED
+    if not options.allow_invalid and not all(summary.verdict.valid for summary in summaries):
+        return ExitCode.INVALID_MEASUREMENT
+    if any(_gate_failed(summary, options) for summary in summaries):
+        return ExitCode.GATE_FAILED
+    return ExitCode.DONE
+
+
+def _gate_failed(summary: Summary, options: CommonOptions) -> bool:
+    counts = summary.requests
+    if options.max_error_ratio is not None and counts.planned:
+        if (counts.failed + counts.dropped) / counts.planned > options.max_error_ratio:
+            return True
+    if options.slo_attainment is not None and summary.slo is not None:
+        attained = summary.slo.attainment_ratio
+        return attained is None or attained < options.slo_attainment
+    return False

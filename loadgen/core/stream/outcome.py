@@ -43,10 +43,7 @@ def record_of(
     `answer` is None when no byte of a body came. Each of `secrets` is replaced in the texts that are kept. The output
     token count is the server's, else that of the stream; there is no estimate, since chunks are not tokens.
     """
-    outcome, failure = _outcome(received, answer)
-    if failure is not None and failure.message is not None:
-        message = _without(secrets, failure.message)[:MESSAGE_LIMIT]
-        failure = Failure(kind=failure.kind, http_status=failure.http_status, message=message)
+    outcome, failure = _outcome(received, answer, secrets)
     got = answer or Answer()
     output_tokens, output_tokens_from = got.usage.output_tokens, TokenSource.SERVER
     if output_tokens is None:
@@ -92,7 +89,7 @@ def record_of(
     )
 
 
-def _outcome(received: Received, answer: Answer | None) -> tuple[Outcome, Failure | None]:
+def _outcome(received: Received, answer: Answer | None, secrets: tuple[str, ...]) -> tuple[Outcome, Failure | None]:
     """The first of these that holds: never sent, refused by status, the server's own error, cancelled by us, broken on
     the wire, not readable, broken off, without content, completed."""
     if received.dropped:
@@ -100,8 +97,9 @@ def _outcome(received: Received, answer: Answer | None) -> tuple[Outcome, Failur
     status = received.http_status
     got = answer or Answer()
 
-    def failed(kind: FailureKind, message: str | None) -> tuple[Outcome, Failure]:
-        return Outcome.FAILED, Failure(kind=kind, http_status=status, message=message)
+    def failed(kind: FailureKind, *texts: str | None) -> tuple[Outcome, Failure]:
+        message = "; ".join(_without(secrets, text.strip()) for text in texts if text)
+        return Outcome.FAILED, Failure(kind=kind, http_status=status, message=message[:MESSAGE_LIMIT] or None)
 
     if status is not None and not 200 <= status < 300:
         return failed(_refusal(status, received.retry_after), got.error or got.body_start or f"HTTP {status}")
@@ -114,8 +112,7 @@ def _outcome(received: Received, answer: Answer | None) -> tuple[Outcome, Failur
     if status is None:
         return failed(FailureKind.PROTOCOL, "the exchange ended without a response status")
     if got.malformed is not None:
-        begin = f"; the body begins: {got.body_start}" if got.body_start else ""
-        return failed(FailureKind.PROTOCOL, got.malformed + begin)
+        return failed(FailureKind.PROTOCOL, got.malformed, f"the body begins: {got.body_start}")
     if answer is None or got.body_start == "":
         return failed(FailureKind.EMPTY, "the response had no body")
     if not got.terminal:

@@ -4,13 +4,14 @@ Works on bytes: only CR, LF and CRLF end a line, and a multi-byte character cut 
 https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
 """
 
-from typing import NamedTuple
+from msgspec import Struct
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
+_LF, _SPACE = b"\n "
 
 
-class SseEvent(NamedTuple):
+class SseEvent(Struct, frozen=True, gc=False):
     """One dispatched event. `data` are its data lines joined by LF, `event` its type, empty when none was given."""
 
     data: bytes
@@ -75,15 +76,16 @@ class SseDecoder:
             self._tail_bytes = 0
         events: list[SseEvent] = []
         position = 0
-        find, limit = data.find, self._max
+        find, size, limit = data.find, len(data), self._max
         while (end := find(b"\n", position)) >= 0:
             if self._held + end - position > limit:
                 self._overflow()
                 return events
             if data.startswith(b"data:", position):
-                start = position + 6 if data.startswith(b" ", position + 5) else position + 5
-                line = data[start:end]
-                if not self._data and data.startswith(b"\n", end + 1):  # the common case: one line and an empty one
+                line = data[position + 6 if data[position + 5] == _SPACE else position + 5 : end]
+                if (
+                    not self._data and end + 1 < size and data[end + 1] == _LF
+                ):  # the common case: one line, an empty one
                     events.append(SseEvent(line, self._event, self._id))
                     self._event = b""
                     position = end + 2
@@ -99,7 +101,7 @@ class SseDecoder:
             else:
                 self._field(data[position:end])
             position = end + 1
-        if position < len(data):
+        if position < size:
             rest = data[position:] if position else data
             self._tail.append(rest)
             self._tail_bytes += len(rest)

@@ -1,1 +1,0 @@
-"""Trace and prompts files on disk."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import typer
 
 from loadgen import __version__
+from loadgen.cli import export, report
 from loadgen.core.errors import ExitCode, LoadgenError
 
 
@@ -20,6 +21,8 @@ def build_app() -> typer.Typer:
             typer.echo(f"loadgen {__version__}")
             raise typer.Exit
 
+    report.register(app)
+    export.register(app)
     return app
 
 

@@ -21,16 +21,25 @@ def sweep_json(sweep: Sweep) -> str:
 
 def series_json(summary: Summary) -> str:
     """The time series of a run, or null where it has none."""
-    series = summary.time_series
-    return json.dumps(None if series is None else asdict(series), allow_nan=False) + "\n"
+    return json.dumps(_plain(summary.time_series), allow_nan=False) + "\n"
 
 
-def records_json(records: Iterable[RequestRecord]) -> Iterator[str]:
-    """One JSON array of records, in pieces, so that a long run is never whole in memory."""
+def sweep_series_json(sweep: Sweep) -> str:
+    """The time series of every level: an array of `{level, series}`."""
+    levels = [{"level": level.level, "series": _plain(level.summary.time_series)} for level in sweep.levels]
+    return json.dumps(levels, allow_nan=False) + "\n"
+
+
+def records_json(records: Iterable[tuple[float | None, RequestRecord]], *, with_level: bool = False) -> Iterator[str]:
+    """One JSON array of records, in pieces, so that a long run is never whole in memory.
+
+    `with_level` puts the key `level` in front of each.
+    """
     yield "["
     separator = "\n"
-    for record in records:
-        yield separator + json.dumps(record_object(record), allow_nan=False, ensure_ascii=False)
+    for level, record in records:
+        whole = {"level": level, **record_object(record)} if with_level else record_object(record)
+        yield separator + json.dumps(whole, allow_nan=False, ensure_ascii=False)
         separator = ",\n"
     yield "\n]\n"
 

@@ -80,9 +80,17 @@ def streamed_tokens(record: RequestRecord) -> int | None:
 
     Reasoning tokens are part of the output tokens and are counted once. None without a count: events are not tokens.
     """
-    if record.output_tokens is None:
-        return sum(record.event_tokens) if record.event_tokens else None
-    return record.output_tokens - (record.reasoning_tokens or 0 if hides_reasoning(record) else 0)
+    tokens = output_tokens(record)
+    if tokens is None or record.reasoning_tokens is None or not hides_reasoning(record):
+        return tokens
+    return tokens - record.reasoning_tokens
+
+
+def output_tokens(record: RequestRecord) -> int | None:
+    """Output tokens: the record's count, else those known to be in its events; None without either."""
+    if record.output_tokens is None and record.event_tokens is not None:
+        return sum(record.event_tokens)
+    return record.output_tokens
 
 
 def hides_reasoning(record: RequestRecord) -> bool:
@@ -101,7 +109,7 @@ def hides_reasoning(record: RequestRecord) -> bool:
 
 
 def first_event_tokens(record: RequestRecord) -> int:
-    """Tokens in the first event: as the server told, or all reasoning if it came in one piece before the output; or 1."""
+    """Tokens in the first event: as the server told; all reasoning, if it came in one piece before the output; or 1."""
     if record.event_tokens:
         return record.event_tokens[0]
     reasoning_in_one_event = (
@@ -116,7 +124,7 @@ def has_one_token_events(record: RequestRecord) -> bool:
     Known from the tokens of each event, or because the server counted as many tokens as there were events.
     """
     if record.event_tokens is not None:
-        return all(tokens == 1 for tokens in record.event_tokens)
+        return record.event_tokens.count(1) == len(record.event_tokens)
     return record.output_tokens is not None and record.output_tokens == len(record.event_ns)
 
 

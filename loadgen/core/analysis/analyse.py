@@ -1,0 +1,102 @@
+"""From a run's records and manifest to its summary, curves and failures.
+
+Populations, once for all: latencies and token totals are of completed requests of the measured phase, schedule lag and
+cap wait of all measured requests that were sent. Throughput and concurrency are of the window, whatever phase the
+request belongs to, since in the window a server also serves what warm-up left in flight; offered and sent rates and
+objectives are of measured requests. Tokens count when they arrive; what failed or cancelled requests had streamed is
+`partial_output`.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadgen.core.analysis.arrivals import Arrivals
+from loadgen.core.analysis.sections import Sections, plateau_of
+from loadgen.core.analysis.series import bin_edges_ns, time_series
+from loadgen.core.analysis.tallies import Tallies
+from loadgen.core.analysis.verdict import judge
+from loadgen.core.analysis.window import window_of
+from loadgen.core.metrics.distribution import curve, distribution
+from loadgen.core.metrics.summary import Analysis, Summary, Verdict
+from loadgen.core.record import RequestRecord
+from loadgen.core.run import RunManifest
+from loadgen.core.stats.intervals import InFlight
+from loadgen.core.stats.quantiles import ESTIMATOR
+from loadgen.core.stats.sample import merged
+from loadgen.core.units import NS_PER_S
+
+_CURVES = ("ttft_s", "ttft_from_due_s", "tpot_s", "e2el_s")
+
+
+def analyse(records: Callable[[], Iterable[RequestRecord]], manifest: RunManifest) -> Analysis:
+    """The analysis of one run, from its records alone; `records` gives them from the start, in any order, twice.
+
+    Memory is a few hundred bytes a request and four bytes a gap between events. A run without requests, or one in which
+    all failed, has a complete summary with None for what has no value. Raises InternalError when a request has two
+    records or there are more records than requests were planned.
+    """
+    run = Tallies(manifest)
+    for record in records():
+        run.observe(record)
+    table = run.columns.table()
+    window = manifest.window or window_of(table)
+    in_flight = InFlight.of(table["sent_ns"], table["closed_ns"])
+    plateau_ns = None if window is None else plateau_of(table, window, in_flight, manifest)
+
+    edges_ns = bin_edges_ns(table)
+    spans_ns = [(span.start_ns, span.end_ns) for span in (window, plateau_ns) if span is not None]
+    arrivals = Arrivals(edges_ns, spans_ns)
+    for record in records():
+        arrivals.observe(record)
+
+    sections = Sections(
+        manifest=manifest, table=table, window=window, plateau=plateau_ns, in_flight=in_flight, arrivals=arrivals
+    )
+    one_token = run.gaps.one_token.ascending()
+    gaps = merged(one_token, run.gaps.others.ascending()) if len(run.gaps.others) else one_token
+    completed = int(np.count_nonzero(sections.completed))
+    icl = distribution(gaps, missing=completed - run.gaps.requests, per_s=NS_PER_S)
+    itl = distribution(one_token, missing=completed - run.gaps.one_token_requests, per_s=NS_PER_S)
+
+    counts, missing_records = sections.counts(run)
+    summary = Summary(
+        run_id=manifest.run_id,
+        name=manifest.name,
+        labels=manifest.labels,
+        started_at=manifest.started_at,
+        duration_s=None if not len(edges_ns) else float(edges_ns[-1] - 1 - edges_ns[0]) / NS_PER_S,
+        interrupted=manifest.interrupted is not False or missing_records > 0,
+        target=manifest.target,
+        load=manifest.load,
+        requests=counts,
+        tokens=run.tokens.result(),
+        throughput=sections.throughput(),
+        rate=sections.rates(),
+        concurrency=sections.concurrency(),
+        latency=sections.latency(icl, itl),
+        latency_error_adjusted=sections.error_adjusted(),
+        slo=sections.slo(),
+        speculation=run.acceptance.result(),
+        server={"scraped": False} | manifest.server,
+        client=sections.client(run.oddities, coalesced=_share_of_zeros(gaps)),
+        window=sections.window_facts(),
+        steady_state=sections.steady_state(),
+        warmup_requests=int(np.count_nonzero(~table.measured)),
+        time_series=time_series(table, edges_ns, in_flight, arrivals.per_bin),
+        estimator=ESTIMATOR,
+        verdict=Verdict(valid=True),
+    )
+    failures = run.failures.samples()
+    facts = sections.facts(summary, run, failures, missing_records)
+    curves = {name: curve(table.ascending(name, sections.completed)) for name in _CURVES}
+    curves["icl_s"] = curve(gaps, per_s=NS_PER_S)
+    drawn = {name: points for name, points in curves.items() if points is not None}
+    return Analysis(summary=replace(summary, verdict=judge(facts)), curves=drawn, failures=failures)
+
+
+def _share_of_zeros(ascending: NDArray[np.float32]) -> float | None:
+    """Gaps are never negative, so zeros come first."""
+    return float(np.searchsorted(ascending, 0.0, side="right")) / len(ascending) if len(ascending) else None

@@ -1,0 +1,283 @@
+"""The sections of a summary from a run's columns."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from loadgen.core.analysis.arrivals import Arrivals
+from loadgen.core.analysis.columns import Floats, Mask, Table
+from loadgen.core.analysis.tallies import Oddities, Tallies
+from loadgen.core.analysis.verdict import Facts
+from loadgen.core.analysis.window import sending_end_ns
+from loadgen.core.errors import InternalError
+from loadgen.core.metrics.distribution import distribution, error_adjusted
+from loadgen.core.metrics.summary import (
+    Client,
+    Concurrency,
+    Distribution,
+    FailureSample,
+    Latency,
+    Rates,
+    RequestCounts,
+    Slo,
+    SteadyState,
+    Summary,
+    Throughput,
+    WindowFacts,
+)
+from loadgen.core.record import Outcome
+from loadgen.core.run import LoadMode, RunManifest, Window
+from loadgen.core.stats.drift import Drift, drift
+from loadgen.core.stats.intervals import InFlight
+from loadgen.core.stats.quantiles import PERCENTILES, quantile
+from loadgen.core.stats.steady import plateau
+from loadgen.core.units import NS_PER_S
+
+STEADY_BINS = 50
+"""The window is cut into this many bins to look for the plateau of concurrency."""
+
+STEADY_MIN_COMPLETIONS = 10
+"""A plateau with fewer completions is not reported."""
+
+_COMPLETED_METRICS = ("ttft_s", "ttft_from_due_s", "ttfo_s", "tpot_s", "e2el_s", "e2el_from_due_s")
+_SENT_METRICS = ("schedule_lag_s", "cap_wait_s")
+_ERROR_ADJUSTED = ("ttft_s", "ttft_from_due_s", "tpot_s", "e2el_s", "e2el_from_due_s")
+_DRIFT_METRICS = ("ttft_s", "tpot_s")
+_P99 = PERCENTILES["p99"][0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sections:
+    """The sections of a summary, each from the columns, and the facts that the verdict rests on."""
+
+    manifest: RunManifest
+    table: Table
+    window: Window | None
+    plateau: Window | None
+    in_flight: InFlight
+    arrivals: Arrivals
+
+    @property
+    def completed(self) -> Mask:
+        return self.table.measured & self.table.has(Outcome.COMPLETED)
+
+    @property
+    def sent(self) -> Mask:
+        return self.table.measured & ~np.isnan(self.table["sent_ns"])
+
+    def counts(self, run: Tallies) -> tuple[RequestCounts, int]:
+        """The counts, and how many planned requests have no record: the rest of a killed or interrupted run."""
+        table = self.table
+        seqs = table["seq"][table.measured]
+        if len(np.unique(seqs)) != len(seqs):
+            raise InternalError(f"{len(seqs) - len(np.unique(seqs))} measured requests have a second record")
+        by_outcome = {outcome: _count(table.measured & table.has(outcome)) for outcome in Outcome}
+        recorded = len(seqs)
+        planned = self.manifest.planned
+        if planned is None or self.manifest.ended_by == "duration":
+            planned = recorded  # how many will be started is known only at the end
+        if recorded > planned:
+            raise InternalError(f"{recorded} records of measured requests, but only {planned} were planned")
+        missing = planned - recorded
+        counts = RequestCounts(
+            planned=planned,
+            sent=_count(self.sent),
+            completed=by_outcome[Outcome.COMPLETED],
+            failed=by_outcome[Outcome.FAILED],
+            cancelled=by_outcome[Outcome.CANCELLED] + missing,
+            dropped=by_outcome[Outcome.DROPPED],
+            resent=run.resent,
+            failed_by_kind=run.failures.by_kind(),
+        )
+        if sum(counts.failed_by_kind.values()) != counts.failed:
+            raise InternalError(f"{counts.failed} failed requests, but {counts.failed_by_kind} failures by kind")
+        return counts, missing
+
+    def latency(self, icl: Distribution, itl: Distribution) -> Latency:
+        completed, sent = self.completed, self.sent
+        of_completed = {name: self._distribution(name, completed) for name in _COMPLETED_METRICS}
+        of_sent = {name: self._distribution(name, sent) for name in _SENT_METRICS}
+        return Latency(icl_s=icl, itl_s=itl, **of_completed, **of_sent)
+
+    def _distribution(self, name: str, population: Mask) -> Distribution:
+        values = self.table.ascending(name, population)
+        return distribution(values, missing=_count(population) - len(values))
+
+    def error_adjusted(self) -> dict[str, Distribution]:
+        errors = _count(self.table.measured & (self.table.has(Outcome.FAILED) | self.table.has(Outcome.DROPPED)))
+        adjusted = {}
+        for name in _ERROR_ADJUSTED:
+            values = self.table.ascending(name, self.completed)
+            adjusted[name] = error_adjusted(values, errors=errors, missing=_count(self.completed) - len(values))
+        return adjusted
+
+    def throughput(self) -> Throughput:
+        window, table = self.window, self.table
+        if window is None or window.end_ns <= window.start_ns:
+            return Throughput(requests_per_s=None, output_tokens_per_s=None, input_tokens_per_s=None, goodput_rps=None)
+        length_s = _length_s(window)
+        closed_inside = _inside(table["closed_ns"], window.start_ns, window.end_ns)
+        good = _count(table.measured & table.good & closed_inside)
+        sent_inside = _inside(table["sent_ns"], window.start_ns, window.end_ns)
+        input_tokens = table["input_tokens"][sent_inside]
+        input_tokens = input_tokens[~np.isnan(input_tokens)]
+        return Throughput(
+            requests_per_s=_count(table.has(Outcome.COMPLETED) & closed_inside) / length_s,
+            output_tokens_per_s=self.arrivals.per_span[0] / length_s if self.arrivals.known else None,
+            input_tokens_per_s=float(input_tokens.sum()) / length_s if len(input_tokens) else None,
+            goodput_rps=good / length_s if self.manifest.slo else None,
+        )
+
+    def _sending(self) -> tuple[int, int] | None:
+        """The part of the window in which requests were started; None when it has no length."""
+        if self.window is None:
+            return None
+        start_ns, end_ns = self.window.start_ns, sending_end_ns(self.table, self.window)
+        return (start_ns, end_ns) if end_ns > start_ns else None
+
+    def rates(self) -> Rates:
+        span = self._sending()
+        if span is None:
+            return Rates(offered_rps=None, sent_rps=None)
+        length_s = (span[1] - span[0]) / NS_PER_S
+        measured, due = self.table.measured, self.table["due_ns"]
+        has_due = bool(np.any(~np.isnan(due[measured])))
+        return Rates(
+            offered_rps=_count(measured & _inside(due, *span)) / length_s if has_due else None,
+            sent_rps=_count(measured & _inside(self.table["sent_ns"], *span)) / length_s,
+        )
+
+    def _due_and_sent(self) -> tuple[int, int]:
+        """Requests due in the sending part of the window, and those that the client itself started in time.
+
+        A wait for the cap or for the session's previous turn is not the client's: such a request counts as sent if it
+        would have left in time without that wait, or was dropped while waiting.
+        """
+        span = self._sending()
+        if span is None:
+            return 0, 0
+        table = self.table
+        due = table.measured & _inside(table["due_ns"], *span)
+        wait_ns = np.nan_to_num(table["cap_wait_ns"])
+        ready = table["sent_ns"] - wait_ns
+        waited_in_vain = np.isnan(table["sent_ns"]) & ((wait_ns > 0) | table.later_turn)
+        return _count(due), _count(due & ((ready < span[1]) | waited_in_vain))
+
+    def window_facts(self) -> WindowFacts | None:
+        window = self.window
+        if window is None:
+            return None
+        return WindowFacts(start_s=window.start_ns / NS_PER_S, end_s=window.end_ns / NS_PER_S, kind=window.kind)
+
+    def concurrency(self) -> Concurrency:
+        window = self.window
+        if window is None:
+            return Concurrency(peak=0, mean=None)
+        return Concurrency(
+            peak=self.in_flight.peak(window.start_ns, window.end_ns),
+            mean=self.in_flight.mean(window.start_ns, window.end_ns),
+        )
+
+    def slo(self) -> Slo | None:
+        """Attainment over measured requests that fell due in the window, its last instant included; the dropped too."""
+        if not self.manifest.slo:
+            return None
+        table, window = self.table, self.window
+        started = table.started_ns
+        due = table.measured & np.isnan(started) & table.has(Outcome.DROPPED)
+        if window is not None:
+            due |= table.measured & (started >= window.start_ns) & (started <= window.end_ns)
+        good, all_due = _count(due & table.good), _count(due)
+        ratio = good / all_due if all_due else None
+        return Slo(objectives=dict(self.manifest.slo), attainment_ratio=ratio, good=good, due=all_due)
+
+    def client(self, oddities: Oddities, *, coalesced: float | None) -> Client:
+        client = self.manifest.client
+        lags = self.table.ascending("stamp_lag_s", self.sent)
+        return Client(
+            timing_source="unknown" if client is None else client.timing_source.value,
+            workers=1 if client is None else client.workers,
+            cpu_ratio=None if client is None else client.cpu_ratio,
+            stamp_lag_p99_s=quantile(lags, _P99) if len(lags) else None,
+            coalesced_ratio=coalesced,
+            stalled_ratio=oddities.stalled_events / oddities.events if oddities.events else None,
+            loop_stall_p99_s=None if client is None else client.loop_stall_p99_s,
+        )
+
+    def steady_state(self) -> SteadyState | None:
+        span = self.plateau
+        if span is None:
+            return None
+        inside = _inside(self.table["closed_ns"], span.start_ns, span.end_ns)
+        completions = _count(self.table.has(Outcome.COMPLETED) & inside)
+        if completions < STEADY_MIN_COMPLETIONS:
+            return None
+        length_s = _length_s(span)
+        return SteadyState(
+            start_s=span.start_ns / NS_PER_S,
+            end_s=span.end_ns / NS_PER_S,
+            requests_per_s=completions / length_s,
+            output_tokens_per_s=self.arrivals.per_span[1] / length_s if self.arrivals.known else None,
+            concurrency_mean=self.in_flight.mean(span.start_ns, span.end_ns),
+        )
+
+    def facts(self, summary: Summary, run: Tallies, failures: tuple[FailureSample, ...], missing_records: int) -> Facts:
+        table, window = self.table, self.window
+        inside = np.zeros(len(table), dtype=np.bool_)
+        if window is not None:
+            inside = table.has(Outcome.COMPLETED) & _inside(table["closed_ns"], window.start_ns, window.end_ns)
+        in_flight_ns = (table["closed_ns"] - table["sent_ns"])[inside]
+        lags = table.ascending("own_lag_s", table.measured)
+        due, due_and_sent = self._due_and_sent()
+        return Facts(
+            summary=summary,
+            manifest=self.manifest,
+            oddities=run.oddities,
+            failures=failures,
+            drifts=self._drifts(),
+            missing_records=missing_records,
+            due=due,
+            due_and_sent=due_and_sent,
+            completed_in_window=_count(inside),
+            own_lag_p99_s=quantile(lags, _P99) if len(lags) else None,
+            residence_s=float(in_flight_ns.mean()) / NS_PER_S if len(in_flight_ns) else None,
+            tokens_generated=run.generated if run.uncounted == 0 else None,
+        )
+
+    def _drifts(self) -> dict[str, Drift]:
+        """Drift of each metric over completed requests in the order of sending; a fixed seed, so it is found again."""
+        rng = np.random.default_rng(0)
+        order = np.argsort(self.table["sent_ns"], kind="stable")
+        order = order[self.completed[order]]
+        found = {}
+        for name in _DRIFT_METRICS:
+            values = self.table[name][order]
+            result = drift(values[values > 0], rng)
+            if result is not None:
+                found[name] = result
+        return found
+
+
+def plateau_of(table: Table, window: Window, in_flight: InFlight, manifest: RunManifest) -> Window | None:
+    """The part of the window in which concurrency stayed on its plateau."""
+    if window.end_ns <= window.start_ns:
+        return None
+    edges = np.linspace(window.start_ns, window.end_ns, STEADY_BINS + 1)
+    closed_loop = manifest.load.mode is LoadMode.CONCURRENCY
+    span = plateau(in_flight.means(edges), closed_loop=closed_loop)
+    if span is None:
+        return None
+    return Window(start_ns=int(edges[span[0]]), end_ns=int(edges[span[1]]), kind="plateau")
+
+
+def _inside(instants_ns: Floats, start_ns: float, end_ns: float) -> Mask:
+    inside: Mask = (instants_ns >= start_ns) & (instants_ns < end_ns)
+    return inside
+
+
+def _count(mask: Mask) -> int:
+    return int(np.count_nonzero(mask))
+
+
+def _length_s(window: Window) -> float:
+    return (window.end_ns - window.start_ns) / NS_PER_S

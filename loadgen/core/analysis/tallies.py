@@ -1,0 +1,181 @@
+"""Counts taken record by record."""
+
+from collections import Counter
+
+import numpy as np
+
+from loadgen.core.analysis.columns import Columns
+from loadgen.core.metrics.per_request import (
+    first_event_tokens,
+    has_one_token_events,
+    hides_reasoning,
+    is_streamed,
+    output_tokens,
+    streamed_tokens,
+    tpot_s,
+)
+from loadgen.core.metrics.summary import FailureSample, TokenCounts
+from loadgen.core.record import FailureKind, Outcome, RequestRecord, TokenSource
+from loadgen.core.request import Phase
+from loadgen.core.run import RunManifest
+from loadgen.core.speculation.acceptance import AcceptanceTally
+from loadgen.core.stats.sample import Sample
+
+
+class Gaps:
+    """Gaps between neighbouring events in ns, pooled over completed requests, those of one-token events apart."""
+
+    def __init__(self) -> None:
+        self.one_token, self.others = Sample(), Sample()
+        self.requests, self.one_token_requests = 0, 0
+
+    def observe(self, record: RequestRecord) -> None:
+        """Adds a completed request's gaps, if it was streamed in two events or more."""
+        if not is_streamed(record) or len(record.event_ns) < 2:
+            return
+        gaps = np.diff(np.array(record.event_ns, dtype=np.int64))
+        one_token = has_one_token_events(record)
+        (self.one_token if one_token else self.others).extend(gaps)
+        self.requests += 1
+        self.one_token_requests += one_token
+
+
+class Tokens:
+    """Token counts. A count that no request has is None; what is not counted is never guessed from events."""
+
+    def __init__(self) -> None:
+        self._input: int | None = None
+        self._output: int | None = None
+        self._completed = self._without_server_count = self._partial = 0
+
+    def observe(self, record: RequestRecord) -> None:
+        """Adds a measured request of any outcome."""
+        output = output_tokens(record)
+        if record.outcome is not Outcome.COMPLETED:
+            self._partial += output or 0
+            return
+        self._completed += 1
+        self._without_server_count += record.output_tokens_from is not TokenSource.SERVER
+        if record.input_tokens is not None:
+            self._input = (self._input or 0) + record.input_tokens
+        if output is not None:
+            self._output = (self._output or 0) + output
+
+    def result(self) -> TokenCounts:
+        """The summary's section."""
+        return TokenCounts(
+            input=self._input,
+            output=self._output,
+            output_from_server=self._completed > 0 and self._without_server_count == 0,
+            requests_without_server_count=self._without_server_count,
+            partial_output=self._partial,
+        )
+
+
+class Failures:
+    """Failures grouped by kind and HTTP status, with the first message of each group."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[FailureKind, int | None]] = Counter()
+        self._examples: dict[tuple[FailureKind, int | None], str] = {}
+
+    def observe(self, record: RequestRecord) -> None:
+        """Adds a failed request; another is ignored."""
+        if record.failure is None:
+            return
+        key = (record.failure.kind, record.failure.http_status)
+        self._counts[key] += 1
+        if record.failure.message is not None:
+            self._examples.setdefault(key, record.failure.message)
+
+    def by_kind(self) -> dict[str, int]:
+        """Kind to count, most frequent first."""
+        kinds: Counter[str] = Counter()
+        for (kind, _), count in self._counts.items():
+            kinds[kind.value] += count
+        return dict(sorted(kinds.items(), key=lambda item: (-item[1], item[0])))
+
+    def samples(self) -> tuple[FailureSample, ...]:
+        """One a group, most frequent first."""
+        groups = sorted(self._counts.items(), key=lambda item: (-item[1], item[0][0], item[0][1] or 0))
+        return tuple(
+            FailureSample(kind=kind.value, http_status=status, count=count, example=self._examples.get((kind, status)))
+            for (kind, status), count in groups
+        )
+
+
+class Oddities:
+    """What the verdict asks of completed requests beyond the summary: counts and sums, all over completed requests.
+
+    A pair of sums is over the requests that have both numbers.
+    """
+
+    def __init__(self) -> None:
+        self.not_streamed = self.reasoning_hidden = self.decode_untimed = 0
+        self.timed = self.first_event_several = 0
+        self.overstated_sum = 0.0
+        self.counted_by_server = self.server_stream_difference = 0
+        self.planned_output = self.actual_output = self.planned_input = self.actual_input = 0
+        self.cached_input = self.input_beside_cached = 0
+        self.connected = self.events = self.stalled_events = 0
+        self.in_session = False
+
+    def observe(self, record: RequestRecord) -> None:
+        """Adds one completed request."""
+        hidden = hides_reasoning(record)
+        tokens = streamed_tokens(record)
+        self.not_streamed += record.streamed is False
+        self.reasoning_hidden += hidden
+        if is_streamed(record) and tokens is not None and tokens >= 2:
+            first = first_event_tokens(record)
+            if tpot_s(record) is None:
+                self.decode_untimed += 1
+            else:
+                self.timed += 1
+                self.first_event_several += first > 1
+                self.overstated_sum += (first - 1) / (tokens - 1)
+        if record.output_tokens_from is TokenSource.SERVER and record.output_tokens is not None:
+            if record.event_tokens is not None and not hidden:
+                self.counted_by_server += record.output_tokens
+                difference = abs(record.output_tokens - sum(record.event_tokens))
+                self.server_stream_difference += difference if difference > 1 else 0  # one: a stop token has no text
+            if record.planned_output_tokens is not None:
+                self.planned_output += record.planned_output_tokens
+                self.actual_output += record.output_tokens
+        if record.input_tokens is not None:
+            if record.planned_input_tokens is not None:
+                self.planned_input += record.planned_input_tokens
+                self.actual_input += record.input_tokens
+            if record.cached_input_tokens is not None:
+                self.cached_input += record.cached_input_tokens
+                self.input_beside_cached += record.input_tokens
+        self.connected += record.connect_ns is not None
+        self.events += len(record.event_ns)
+        self.stalled_events += record.stalled_events
+        self.in_session = self.in_session or record.session_id is not None
+
+
+class Tallies:
+    """Everything that one pass over the records counts, and their columns."""
+
+    def __init__(self, manifest: RunManifest) -> None:
+        self.columns = Columns(manifest.slo)
+        self.gaps, self.tokens, self.failures = Gaps(), Tokens(), Failures()
+        self.acceptance, self.oddities = AcceptanceTally(), Oddities()
+        self.resent = self.generated = self.uncounted = 0
+
+    def observe(self, record: RequestRecord) -> None:
+        """Adds one record of any phase and outcome."""
+        self.columns.observe(record)
+        generated = output_tokens(record)
+        self.generated += generated or 0
+        self.uncounted += generated is None and record.first_ns is not None
+        if record.phase is not Phase.MEASURE:
+            return
+        self.tokens.observe(record)
+        self.failures.observe(record)
+        self.resent += record.resent
+        if record.outcome is Outcome.COMPLETED:
+            self.gaps.observe(record)
+            self.acceptance.observe(record)
+            self.oddities.observe(record)

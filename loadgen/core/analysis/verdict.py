@@ -1,0 +1,569 @@
+"""Whether a measurement may be believed: one small rule a doubt, each with its evidence and what to do about it.
+
+`docs/metrics.md` lists every kind with its threshold.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from loadgen.core.analysis.tallies import Oddities
+from loadgen.core.metrics.summary import FailureSample, Finding, Summary, Verdict
+from loadgen.core.record import FailureKind
+from loadgen.core.run import RunManifest
+from loadgen.core.stats.drift import Drift
+from loadgen.core.stats.quantiles import PERCENTILES
+from loadgen.core.units import duration_text
+
+SENT_RATIO_MIN = 0.95
+OWN_LAG_LIMIT_S = 0.05
+OWN_LAG_TTFT_RATIO = 0.1
+CPU_LIMIT_RATIO = 0.95
+STAMP_LAG_LIMIT_S = 0.005
+LOOP_STALL_LIMIT_S = 0.01
+CAP_WAIT_RATIO = 0.1
+COALESCED_LIMIT_RATIO = 0.05
+STALLED_LIMIT_RATIO = 0.01
+COUNTS_DIFFER_RATIO = 0.02
+LENGTH_DIFFERS_RATIO = 0.1
+FIRST_SEVERAL_RATIO = 0.01
+CONNECTED_RATIO = 0.01
+CACHED_LIMIT_RATIO = 0.1
+FOREIGN_LIMIT_RATIO = 0.05
+SHORT_WINDOW_RATIO = 2.0
+LITTLE_LIMIT_RATIO = 0.2
+LITTLE_MIN_TURNOVERS = 5.0
+
+
+class FindingKind(StrEnum):
+    """What a finding is about. A closed set."""
+
+    SENT_BELOW_OFFERED = "sent_below_offered"
+    CLIENT_LAG = "client_lag"
+    CLIENT_CPU = "client_cpu"
+    NO_COMPLETION = "no_completion"
+    INTERRUPTED = "interrupted"
+    FAILURES = "failures"
+    SAME_ERROR = "same_error"
+    ARRIVALS_DROPPED = "arrivals_dropped"
+    CAP_LIMITED = "cap_limited"
+    CLIENT_BUSY = "client_busy"
+    COALESCED = "coalesced"
+    STALLED_STAMPS = "stalled_stamps"
+    NOT_STREAMED = "not_streamed"
+    USAGE_MISSING = "usage_missing"
+    TOKEN_COUNTS_DISAGREE = "token_counts_disagree"  # noqa: S105 - a count of tokens, not a credential
+    REASONING_HIDDEN = "reasoning_hidden"
+    DECODE_NOT_TIMED = "decode_not_timed"
+    FIRST_EVENT_SEVERAL = "first_event_several"
+    OUTPUT_LENGTH = "output_length"
+    INPUT_LENGTH = "input_length"
+    OBJECTIVE_WITHOUT_VALUE = "objective_without_value"
+    WARMUP_DRIFT = "warmup_drift"
+    NOT_STEADY = "not_steady"
+    SHORT_WINDOW = "short_window"
+    TOO_FEW_REQUESTS = "too_few_requests"
+    FOREIGN_TRAFFIC = "foreign_traffic"
+    PREFIX_CACHE = "prefix_cache"
+    INVENTED_TEXT = "invented_text"
+    CONNECTIONS_OPENED = "connections_opened"
+
+
+class Severity(StrEnum):
+    """`invalid` says that the numbers do not describe the server; the others that they need care."""
+
+    INVALID = "invalid"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the rules judge by.
+
+    `due` counts requests that fell due in the part of the window in which requests are started, `due_and_sent` those of
+    them that left within it or would have but for the cap or a previous turn. `residence_s` is the mean time in flight
+    of the requests that completed in the window. `tokens_generated` counts output tokens of every phase and outcome,
+    None when some request's are not known.
+    """
+
+    summary: Summary
+    manifest: RunManifest
+    oddities: Oddities
+    failures: tuple[FailureSample, ...]
+    drifts: Mapping[str, Drift]
+    missing_records: int
+    due: int
+    due_and_sent: int
+    completed_in_window: int
+    own_lag_p99_s: float | None
+    residence_s: float | None
+    tokens_generated: int | None
+
+    @property
+    def window_s(self) -> float:
+        """Length of the window, 0 without one."""
+        window = self.summary.window
+        return 0.0 if window is None else window.end_s - window.start_s
+
+
+def judge(facts: Facts) -> Verdict:
+    """Every finding, the gravest first; valid when none of them is `invalid`."""
+    findings = [finding for rule in RULES if (finding := rule(facts)) is not None]
+    findings.sort(key=lambda finding: list(Severity).index(Severity(finding.severity)))
+    return Verdict(valid=all(finding.severity != Severity.INVALID for finding in findings), findings=tuple(findings))
+
+
+def _invalid(kind: FindingKind, evidence: str, advice: str) -> Finding:
+    return Finding(kind=kind.value, severity=Severity.INVALID.value, evidence=evidence, advice=advice)
+
+
+def _warning(kind: FindingKind, evidence: str, advice: str) -> Finding:
+    return Finding(kind=kind.value, severity=Severity.WARNING.value, evidence=evidence, advice=advice)
+
+
+def _info(kind: FindingKind, evidence: str, advice: str) -> Finding:
+    return Finding(kind=kind.value, severity=Severity.INFO.value, evidence=evidence, advice=advice)
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{part / whole:.1%}"
+
+
+def sent_below_offered(facts: Facts) -> Finding | None:
+    """Without a cap, the client itself started fewer requests than fell due."""
+    if facts.manifest.load.max_concurrency is not None or not facts.due:
+        return None
+    if facts.due_and_sent >= SENT_RATIO_MIN * facts.due:
+        return None
+    return _invalid(
+        FindingKind.SENT_BELOW_OFFERED,
+        f"{facts.due_and_sent} of {facts.due} requests due were sent in time"
+        f" ({_share(facts.due_and_sent, facts.due)}; at least {SENT_RATIO_MIN:.0%} is needed).",
+        "The server saw less load than asked. Lower the rate, or give the load generator more CPU.",
+    )
+
+
+def client_lag(facts: Facts) -> Finding | None:
+    """The client's own lateness, without waits for cap or session, is of the size of what is measured."""
+    lag, ttft = facts.own_lag_p99_s, facts.summary.latency.ttft_s.p50
+    limit = max(OWN_LAG_LIMIT_S, OWN_LAG_TTFT_RATIO * ttft if ttft is not None else 0.0)
+    if lag is None or lag <= limit:
+        return None
+    return _invalid(
+        FindingKind.CLIENT_LAG,
+        f"The client sent late by {duration_text(lag)} at p99; the limit is {duration_text(limit)}.",
+        "The client was the bottleneck. Use a faster or less busy machine, or lower the rate.",
+    )
+
+
+def client_cpu(facts: Facts) -> Finding | None:
+    """The client's CPU was used up and its stamps or its event loop fell behind."""
+    client = facts.summary.client
+    behind = client.stamp_lag_p99_s if client.stamp_lag_p99_s is not None else client.loop_stall_p99_s
+    if client.cpu_ratio is None or client.cpu_ratio < CPU_LIMIT_RATIO:
+        return None
+    if behind is None or behind <= STAMP_LAG_LIMIT_S:
+        return None
+    return _invalid(
+        FindingKind.CLIENT_CPU,
+        f"The client used {client.cpu_ratio:.0%} of its CPU and read {duration_text(behind)} late at p99.",
+        "The client could not keep up. Lower the load, or use a machine with a free core for the load generator.",
+    )
+
+
+def no_completion(facts: Facts) -> Finding | None:
+    """Nothing completed in the window."""
+    if facts.completed_in_window:
+        return None
+    counts = facts.summary.requests
+    return _invalid(
+        FindingKind.NO_COMPLETION,
+        f"No request completed in the measured window ({counts.completed} completed at all, {counts.failed} failed).",
+        "There is nothing to report. See the failures, or measure for longer than one answer takes.",
+    )
+
+
+def interrupted(facts: Facts) -> Finding | None:
+    """The run did not end as planned."""
+    if not facts.summary.interrupted:
+        return None
+    lost = f"; {facts.missing_records} planned requests have no record" if facts.missing_records else ""
+    reason = facts.manifest.ended_by
+    return _warning(
+        FindingKind.INTERRUPTED,
+        f"The run {'ended by ' + reason if reason is not None else 'was killed before its end'}{lost}.",
+        "The numbers cover what was recorded up to then; requests without a record count as cancelled.",
+    )
+
+
+def failures(facts: Facts) -> Finding | None:
+    """Some requests failed, and percentiles cover only the others."""
+    counts = facts.summary.requests
+    if not counts.failed:
+        return None
+    ended = counts.completed + counts.failed
+    kinds = ", ".join(f"{kind} {count}" for kind, count in counts.failed_by_kind.items())
+    return _warning(
+        FindingKind.FAILURES,
+        f"{counts.failed} of {ended} requests failed ({_share(counts.failed, ended)}): {kinds}.",
+        f"Latencies cover the {counts.completed} that completed; read them beside the error-adjusted percentiles.",
+    )
+
+
+def same_error(facts: Facts) -> Finding | None:
+    """Every failure is the same refusal of the request, which no load explains."""
+    if len(facts.failures) != 1 or facts.failures[0].kind != FailureKind.HTTP_4XX.value:
+        return None
+    sample = facts.failures[0]
+    said = f": {sample.example}" if sample.example else ""
+    return _warning(
+        FindingKind.SAME_ERROR,
+        f"Every failure is HTTP {sample.http_status}{said}",
+        "The server refuses the request itself. Check key, model, endpoint and request body.",
+    )
+
+
+def arrivals_dropped(facts: Facts) -> Finding | None:
+    """Requests fell due and were never sent."""
+    dropped = facts.summary.requests.dropped
+    if not dropped:
+        return None
+    return _warning(
+        FindingKind.ARRIVALS_DROPPED,
+        f"{dropped} of {facts.summary.requests.planned} requests were due and never sent.",
+        "They count against the objectives. They waited for a slot or a previous turn when the run ended.",
+    )
+
+
+def cap_limited(facts: Facts) -> Finding | None:
+    """An open loop spent much time waiting for its own cap: it was a closed loop in disguise."""
+    cap, wait = facts.manifest.load.max_concurrency, facts.summary.latency.cap_wait_s.mean
+    latency = facts.summary.latency.e2el_s.mean
+    if cap is None or wait is None or latency is None or wait <= CAP_WAIT_RATIO * latency:
+        return None
+    offered = facts.summary.rate.offered_rps
+    needed = f"; {offered:.3g} requests/s of {latency:.3g} s need about {offered * latency:.0f}" if offered else ""
+    return _warning(
+        FindingKind.CAP_LIMITED,
+        f"Requests waited {duration_text(wait)} on average for one of {cap} slots{needed}.",
+        "Latency from sent hides this wait, latency from due holds it. Raise --max-concurrency above rate x latency,"
+        " or read the run as a closed loop.",
+    )
+
+
+def client_busy(facts: Facts) -> Finding | None:
+    """The client had little to spare, without harm proven."""
+    client = facts.summary.client
+    if client_cpu(facts) is not None:
+        return None
+    signs = []
+    if client.cpu_ratio is not None and client.cpu_ratio >= CPU_LIMIT_RATIO:
+        signs.append(f"CPU {client.cpu_ratio:.0%}")
+    if client.loop_stall_p99_s is not None and client.loop_stall_p99_s > LOOP_STALL_LIMIT_S:
+        signs.append(f"event loop late by {duration_text(client.loop_stall_p99_s)} at p99")
+    if client.stamp_lag_p99_s is not None and client.stamp_lag_p99_s > STAMP_LAG_LIMIT_S:
+        signs.append(f"reads late by {duration_text(client.stamp_lag_p99_s)} at p99")
+    if not signs:
+        return None
+    return _warning(
+        FindingKind.CLIENT_BUSY,
+        f"The client was near its limit: {', '.join(signs)}.",
+        "Tails may hold the client's own delay. Repeat with less load or on a free core and compare.",
+    )
+
+
+def coalesced(facts: Facts) -> Finding | None:
+    """Events arrived in bunches: gaps between them are those of a buffer."""
+    ratio = facts.summary.client.coalesced_ratio
+    if ratio is None or ratio <= COALESCED_LIMIT_RATIO:
+        return None
+    return _warning(
+        FindingKind.COALESCED,
+        f"{ratio:.1%} of events arrived together with the event before them.",
+        "Something between model and client collects events (a proxy, the server's stream interval). TPOT and"
+        " end-to-end latency hold; inter-chunk latency and perhaps TTFT describe the buffer.",
+    )
+
+
+def stalled_stamps(facts: Facts) -> Finding | None:
+    """The client read so late that events share a later segment's stamp."""
+    ratio = facts.summary.client.stalled_ratio
+    if ratio is None or ratio <= STALLED_LIMIT_RATIO:
+        return None
+    return _warning(
+        FindingKind.STALLED_STAMPS,
+        f"{ratio:.1%} of events carry the stamp of a later segment, because the client read too late.",
+        "Gaps between these events are not the server's. Give the load generator a free core.",
+    )
+
+
+def not_streamed(facts: Facts) -> Finding | None:
+    """A stream was asked for and whole bodies came."""
+    count = facts.oddities.not_streamed
+    if not count or facts.manifest.options.get("stream") is False:
+        return None
+    return _warning(
+        FindingKind.NOT_STREAMED,
+        f"{count} of {facts.summary.requests.completed} replies were not streamed although a stream was asked for.",
+        "They have an end-to-end latency only. Check that server and proxy support streaming on this endpoint.",
+    )
+
+
+def usage_missing(facts: Facts) -> Finding | None:
+    """Some completed requests have no token count by the server."""
+    count = facts.summary.tokens.requests_without_server_count
+    if not count:
+        return None
+    return _warning(
+        FindingKind.USAGE_MISSING,
+        f"{count} of {facts.summary.requests.completed} completed requests have no output token count by the server.",
+        "Those without any count have no TPOT and add nothing to token rates. Let the server send usage"
+        " (stream_options.include_usage).",
+    )
+
+
+def token_counts_disagree(facts: Facts) -> Finding | None:
+    """The server's count of the answers differs from the tokens that came in their events."""
+    counted, difference = facts.oddities.counted_by_server, facts.oddities.server_stream_difference
+    if not counted or difference <= COUNTS_DIFFER_RATIO * counted:
+        return None
+    return _warning(
+        FindingKind.TOKEN_COUNTS_DISAGREE,
+        f"The server's usage and the tokens in the streams differ by {difference} of {counted} tokens"
+        f" ({_share(difference, counted)}).",
+        "TPOT uses the server's count. Find out which is wrong before comparing token rates.",
+    )
+
+
+def reasoning_hidden(facts: Facts) -> Finding | None:
+    """Reasoning was counted and not streamed."""
+    count = facts.oddities.reasoning_hidden
+    if not count:
+        return None
+    return _warning(
+        FindingKind.REASONING_HIDDEN,
+        f"{count} of {facts.summary.requests.completed} answers had reasoning tokens that were not streamed.",
+        "TTFT includes the hidden reasoning; TPOT and token rates leave its tokens out.",
+    )
+
+
+def decode_not_timed(facts: Facts) -> Finding | None:
+    """Answers of several tokens whose decode time cannot be told."""
+    count = facts.oddities.decode_untimed
+    if not count:
+        return None
+    return _warning(
+        FindingKind.DECODE_NOT_TIMED,
+        f"{count} answers of two tokens or more arrived at once or mostly in their first event.",
+        "They have no TPOT and keep their other metrics. A buffer, or a parser that holds text back, is likely.",
+    )
+
+
+def first_event_several(facts: Facts) -> Finding | None:
+    """First events held several tokens, so that N - 1 overstates what came after them."""
+    oddities = facts.oddities
+    if not oddities.timed or oddities.first_event_several <= FIRST_SEVERAL_RATIO * oddities.timed:
+        return None
+    return _info(
+        FindingKind.FIRST_EVENT_SEVERAL,
+        f"In {oddities.first_event_several} of {oddities.timed} answers the first event held several tokens;"
+        f" TPOT, which divides by N - 1, is too low by {_share(oddities.overstated_sum, oddities.timed)} on average.",
+        "Compare only runs that deliver their first event alike.",
+    )
+
+
+def output_length(facts: Facts) -> Finding | None:
+    """Answers are not as long as the data asked for."""
+    return _length(
+        FindingKind.OUTPUT_LENGTH,
+        "output",
+        facts.oddities.planned_output,
+        facts.oddities.actual_output,
+        "All numbers use actual lengths. For equal work force the length (--ignore-eos), if the model bears it.",
+    )
+
+
+def input_length(facts: Facts) -> Finding | None:
+    """Prompts are not as long as the data asked for."""
+    return _length(
+        FindingKind.INPUT_LENGTH,
+        "input",
+        facts.oddities.planned_input,
+        facts.oddities.actual_input,
+        "All numbers use the server's count, which includes its chat template. Token-id prompts give exact lengths.",
+    )
+
+
+def _length(kind: FindingKind, what: str, planned: int, actual: int, advice: str) -> Finding | None:
+    if not planned or abs(actual - planned) <= LENGTH_DIFFERS_RATIO * planned:
+        return None
+    return _info(kind, f"{actual} {what} tokens where {planned} were asked for ({actual / planned:.2f} x).", advice)
+
+
+def objective_without_value(facts: Facts) -> Finding | None:
+    """Completed requests count as not good because an objective's metric has no value for them."""
+    latency = facts.summary.latency
+    missing = {
+        metric: count
+        for metric in facts.manifest.slo
+        if (count := getattr(latency, metric).missing) and facts.summary.requests.completed
+    }
+    if not missing:
+        return None
+    listed = ", ".join(f"{metric}: {count}" for metric, count in missing.items())
+    return _warning(
+        FindingKind.OBJECTIVE_WITHOUT_VALUE,
+        f"Completed requests without a value for an objective, hence not good: {listed}.",
+        "One-token answers have no TPOT, a closed loop no latency from due. Choose objectives that every request has.",
+    )
+
+
+def warmup_drift(facts: Facts) -> Finding | None:
+    """The first requests of the window differ from the rest."""
+    parts = [
+        f"{metric} median of the first {found.first_n} requests {found.ratio.value:.2f} x that of the rest"
+        f" ({found.ratio.confidence_ratio:.0%} interval {found.ratio.low:.2f} to {found.ratio.high:.2f})"
+        for metric, found in facts.drifts.items()
+    ]
+    if not parts:
+        return None
+    most = max(found.first_n for found in facts.drifts.values())
+    slower = any(found.ratio.value > 1 for found in facts.drifts.values())
+    return _warning(
+        FindingKind.WARMUP_DRIFT,
+        "; ".join(parts) + ".",
+        f"Warm up with at least {most} requests (--warmup-requests {most}) and measure again."
+        if slower
+        else "Latency rises over the window: the load is more than the server carries, or an empty server was filling"
+        " up. Measure longer, warm up, or lower the load.",
+    )
+
+
+def not_steady(facts: Facts) -> Finding | None:
+    """Concurrency, completion rate and time in flight do not fit together, as they must in a steady state (Little)."""
+    mean, rate = facts.summary.concurrency.mean, facts.summary.throughput.requests_per_s
+    if mean is None or rate is None or facts.residence_s is None or not facts.residence_s:
+        return None
+    if facts.window_s < LITTLE_MIN_TURNOVERS * facts.residence_s:
+        return None
+    implied = rate * facts.residence_s
+    if abs(mean - implied) <= LITTLE_LIMIT_RATIO * mean:
+        return None
+    return _warning(
+        FindingKind.NOT_STEADY,
+        f"Mean concurrency is {mean:.3g}, but {rate:.3g} requests/s of {facts.residence_s:.3g} s in flight make"
+        f" {implied:.3g}.",
+        "Rates and latencies describe different states. Requests pile up or drain in the window: lower the load or"
+        " measure longer.",
+    )
+
+
+def short_window(facts: Facts) -> Finding | None:
+    """The window is hardly longer than one request."""
+    latency = facts.summary.latency.e2el_s.mean
+    if latency is None or facts.summary.window is None or facts.window_s >= SHORT_WINDOW_RATIO * latency:
+        return None
+    return _warning(
+        FindingKind.SHORT_WINDOW,
+        f"The window is {duration_text(facts.window_s)}, a request takes {duration_text(latency)}.",
+        "Rates over so short a window depend on where it was cut. Measure longer.",
+    )
+
+
+def too_few_requests(facts: Facts) -> Finding | None:
+    """The sample does not carry a p99."""
+    completed, needed = facts.summary.requests.completed, PERCENTILES["p99"][1]
+    if completed >= needed:
+        return None
+    return _info(
+        FindingKind.TOO_FEW_REQUESTS,
+        f"{completed} completed requests; a p99 needs {needed}.",
+        "Percentiles that the sample does not carry are left out. Send more requests.",
+    )
+
+
+def foreign_traffic(facts: Facts) -> Finding | None:
+    """The server generated more tokens than this client got."""
+    generated, own = facts.manifest.server.get("generation_tokens_delta"), facts.tokens_generated
+    if not isinstance(generated, int | float) or isinstance(generated, bool) or own is None:
+        return None
+    if generated <= own * (1 + FOREIGN_LIMIT_RATIO):
+        return None
+    return _warning(
+        FindingKind.FOREIGN_TRAFFIC,
+        f"The server generated {generated:.0f} tokens during the run, this client got {own:.0f}.",
+        "Someone else is using the server, and latencies hold their load too. Measure on a server of your own.",
+    )
+
+
+def prefix_cache(facts: Facts) -> Finding | None:
+    """A good part of the prompts came from the server's prefix cache."""
+    cached, total = facts.oddities.cached_input, facts.oddities.input_beside_cached
+    if not total or cached <= CACHED_LIMIT_RATIO * total:
+        return None
+    evidence = f"{cached} of {total} input tokens came from the server's prefix cache ({_share(cached, total)})."
+    if facts.oddities.in_session:
+        return _info(FindingKind.PREFIX_CACHE, evidence, "Conversations share their history, so this is expected.")
+    return _warning(
+        FindingKind.PREFIX_CACHE,
+        evidence,
+        "Prompts repeat each other or an earlier run's. Use another seed or reset the cache, unless reuse is meant.",
+    )
+
+
+def invented_text(facts: Facts) -> Finding | None:
+    """Acceptance was measured on text that nobody wrote."""
+    if facts.summary.speculation is None or facts.manifest.data.get("text") != "invented":
+        return None
+    return _warning(
+        FindingKind.INVENTED_TEXT,
+        "The prompts' text is invented, and acceptance depends on the text.",
+        "Acceptance and any speed-up from it say nothing about real traffic. Use real prompts (--prompts).",
+    )
+
+
+def connections_opened(facts: Facts) -> Finding | None:
+    """Requests waited for a connection to open, which their latency holds."""
+    count, completed = facts.oddities.connected, facts.summary.requests.completed
+    if not completed or count <= CONNECTED_RATIO * completed:
+        return None
+    return _info(
+        FindingKind.CONNECTIONS_OPENED,
+        f"{count} of {completed} requests opened a connection first.",
+        "Their TTFT includes it. The server may close idle connections early or not keep them alive.",
+    )
+
+
+RULES: tuple[Callable[[Facts], Finding | None], ...] = (
+    sent_below_offered,
+    client_lag,
+    client_cpu,
+    no_completion,
+    interrupted,
+    failures,
+    same_error,
+    arrivals_dropped,
+    cap_limited,
+    client_busy,
+    coalesced,
+    stalled_stamps,
+    not_streamed,
+    usage_missing,
+    token_counts_disagree,
+    reasoning_hidden,
+    decode_not_timed,
+    first_event_several,
+    output_length,
+    input_length,
+    objective_without_value,
+    warmup_drift,
+    not_steady,
+    short_window,
+    too_few_requests,
+    foreign_traffic,
+    prefix_cache,
+    invented_text,
+    connections_opened,
+)
+"""One function a kind, in the order in which findings of the same severity are shown."""

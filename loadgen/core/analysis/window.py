@@ -1,0 +1,39 @@
+"""Which span of a run is measured, when the run does not say so itself."""
+
+import numpy as np
+
+from loadgen.core.analysis.columns import Table
+from loadgen.core.record import Outcome
+from loadgen.core.run import Window
+
+MIN_WINDOW_COMPLETIONS = 10
+"""With fewer completions before the last start the whole run is the window."""
+
+
+def window_of(table: Table) -> Window | None:
+    """The measured window by the rule for a run that ends by a number of requests; None when nothing fell due.
+
+    It begins when the first measured request was due (sent, in a closed loop) and ends when the last one was, so that
+    the drain, in which the load falls, is outside: `until_last_send`. When fewer than `MIN_WINDOW_COMPLETIONS` requests
+    completed in that span, it reaches to the last close instead: `whole`.
+    """
+    starts = table.started_ns[table.measured]
+    starts = starts[~np.isnan(starts)]
+    if not len(starts):
+        return None
+    first, last = float(starts.min()), float(starts.max())
+    closed = table["closed_ns"]
+    inside = table.has(Outcome.COMPLETED) & (closed >= first) & (closed < last)
+    if np.count_nonzero(inside) >= MIN_WINDOW_COMPLETIONS:
+        return Window(start_ns=int(first), end_ns=int(last), kind="until_last_send")
+    ends = closed[table.measured & ~np.isnan(closed)]
+    end = max(last, float(ends.max(initial=first)))
+    return Window(start_ns=int(first), end_ns=int(end) + 1, kind="whole")
+
+
+def sending_end_ns(table: Table, window: Window) -> int:
+    """Where the part of the window ends in which requests were started: a `whole` window also holds the drain."""
+    if window.kind != "whole":
+        return window.end_ns
+    starts = table.started_ns[table.measured]
+    return int(np.nanmax(starts))

@@ -238,6 +238,7 @@ class _Connection(asyncio.Protocol):
             if write.events:
                 self._emitted(entry, write.offset_ns, write.events, write.tokens)
             self._transport.write(framed)
+            await asyncio.sleep(0)  # every stream that is due now writes before any prepares its next event
         match script.fault:
             case Fault.TRUNCATED:
                 self._transport.close()

@@ -16,7 +16,7 @@ class UsageSoFar:
         self.reasoning_tokens: int | None = None
 
     def take(self, block: wire.UsageBlock) -> None:
-        """One usage object, by the names of chat and completions or of responses, with DeepSeek's and SGLang's extras."""
+        """One usage object: names of chat and completions, of responses, and DeepSeek's and SGLang's extras."""
         completion, output = block.completion_tokens, block.output_tokens
         if completion is not None or output is not None:
             self.output_tokens = output if completion is None else completion

@@ -52,7 +52,7 @@ CASES = {
     "completions_unary": completion(stream=False),
     "responses_stream": response(stream=True),
     "responses_unary": response(stream=False),
-    "error_too_long": completion(stream=True, **{"max_tokens": 9000}),
+    "error_too_long": completion(stream=True, max_tokens=9000),
     "error_bad_field": ("chat", {"messages": "not a list", "stream": True}),
     "error_no_model": ("chat", {"messages": QUESTION, "model": "no-such-model"}),
 }  # fmt: skip
@@ -84,7 +84,7 @@ def main(url: str, arm: str) -> None:
         name = f"vllm_{arm}_{case}.{suffix}"
         (HERE / name).write_bytes(data)
         index[name] = {"endpoint": endpoint, "status": status, "content_type": content_type, "request": body}
-        print(f"{status} {len(data):6d} bytes {name}")
+        sys.stdout.write(f"{status} {len(data):6d} bytes {name}\n")
     index_file.write_text(json.dumps(index, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
 
 

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from loadgen.core.record import Outcome
+from loadgen.core.record import FailureKind, Outcome
 from loadgen.core.request import Endpoint, Phase, PlannedRequest
 from loadgen.core.stream.answer import Answer
 from loadgen.core.stream.openai import AnswerDecoder
@@ -14,6 +15,9 @@ from loadgen.engine.live import LiveCounts
 from loadgen.engine.ports import Clock, Ending, Inbox, RecordSink, Transport
 
 SWEEP_NS = 100_000_000
+REFUSALS = 20
+"""So many 4xx answers and nothing else from the first request on: the rest would be refused as well."""
+
 _PIECES_A_STEP = 64
 
 
@@ -51,7 +55,10 @@ class Flights:
         live: LiveCounts,
         keep_text: bool = False,
         secrets: tuple[str, ...] = (),
+        refused: Callable[[], None] = lambda: None,
     ) -> None:
+        """`refused` is called when the first REFUSALS answers have all refused the request with a 4xx status."""
+        self._refused: Callable[[], None] | None = refused
         self._transport, self._clock, self._sink = transport, clock, sink
         self._endpoint, self._keep_text, self._secrets = endpoint, keep_text, secrets
         self._live = live
@@ -160,6 +167,11 @@ class Flights:
             record = replace(record, text=None)
         self._sink.put(record)
         self.records += 1
+        if self._refused is not None:
+            if record.failure is None or record.failure.kind is not FailureKind.HTTP_4XX:
+                self._refused = None
+            elif self.records == REFUSALS:
+                self._refused()
         if planned.phase is Phase.WARMUP:
             self._live.warmup_left = max(0, self._live.warmup_left - 1)
         live = self._live

@@ -77,6 +77,7 @@ class Run:
             live=self.live,
             keep_text=settings.keep_text,
             secrets=settings.secrets,
+            refused=lambda: self.stop("refused"),
         )
         self._lookahead = Lookahead(plan, transport.prepare)
         self._start_ns = 0

@@ -82,6 +82,15 @@ class CommonOptions(BaseModel):
     max_context: int | None = _option(
         None, "Leave out requests whose input and output tokens together exceed this.", panel="Data", gt=0
     )
+    spread: bool = _option(
+        False, "Draw arrivals with equal time stamps over the step of the recording's clock.", panel="Data"
+    )
+    history: Literal["answers", "recorded"] = _option(
+        "answers",
+        "What later turns of a conversation go on from: this run's answers, or those in the file.",
+        panel="Data",
+        metavar="answers|recorded",
+    )
     ignore_eos: bool = _option(False, "Ask for exactly the planned number of output tokens.", panel="Data")
     temperature: float | None = _option(None, "Sampling temperature. Default: the server's.", panel="Data", ge=0)
     max_tokens: int | None = _option(None, "Upper bound on output tokens of every request.", panel="Data", gt=0)

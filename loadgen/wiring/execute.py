@@ -7,8 +7,8 @@ import platform
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -19,13 +19,16 @@ import msgspec
 from loadgen import __version__
 from loadgen.adapters.clock import MonotonicClock
 from loadgen.adapters.store.run_folder import RunFolder
-from loadgen.core.analysis import analyse
+from loadgen.core.analysis.analyse import analyse
 from loadgen.core.metrics.summary import Analysis
 from loadgen.core.run import Load, LoadMode, RunManifest
 from loadgen.engine.live import LiveCounts
 from loadgen.engine.runner import Run, RunEnd, RunSettings
 from loadgen.wiring.session import Session
 from loadgen.wiring.workload import level_plan
+
+_SPARES = 8
+"""Idle connections kept ready in an open loop, so that a request need not wait for one to open."""
 
 
 class Display(Protocol):
@@ -46,15 +49,30 @@ class Finished:
     end: RunEnd
 
 
-async def execute(session: Session, load: Load, *, folder: RunFolder, warmup_requests: int, display: Display) -> Finished:
+async def execute(
+    session: Session,
+    load: Load,
+    *,
+    folder: RunFolder,
+    warmup_requests: int,
+    display: Display,
+    first_pass: int = 0,
+) -> Finished:
     """Runs one load against the session's target and leaves a complete run folder.
 
     Raises LoadgenError for our own faults; whatever was measured until then is on the disk.
     """
     clock = MonotonicClock()
-    transport = session.transport(clock)
     template = session.template
-    plan, first_request, data = level_plan(session, load, run_id=folder.path.name, warmup_requests=warmup_requests)
+    transport = session.transport(clock, spares=0 if load.mode is LoadMode.CONCURRENCY else _SPARES)
+    plan = level_plan(
+        session.workload,
+        load,
+        template,
+        run_id=folder.path.name,
+        warmup_requests=warmup_requests,
+        first_pass=first_pass,
+    )
     manifest = RunManifest(
         run_id=folder.path.name,
         name=session.options.name,
@@ -64,13 +82,13 @@ async def execute(session: Session, load: Load, *, folder: RunFolder, warmup_req
         target=session.target,
         load=load,
         options=session.stored_options(),
-        data=data,
+        data=plan.data,
         slo=session.slo,
         client_version=__version__,
         host=_host_facts(),
         server=session.server_facts,
-        first_request=first_request,
-        notes=session.notices,
+        first_request=plan.first_request,
+        notes=session.destination.notices,
     )
     folder.save_manifest(manifest)
     sink = folder.record_writer()
@@ -82,9 +100,9 @@ async def execute(session: Session, load: Load, *, folder: RunFolder, warmup_req
         ramp_up_s=session.options.ramp_up,
         grace_s=session.options.grace,
         keep_text=session.options.save_text,
-        secrets=session.secrets,
+        secrets=session.destination.secrets,
     )
-    run = Run(plan, settings, clock=clock, transport=transport, sink=sink)
+    run = Run(plan.conversations, settings, clock=clock, transport=transport, sink=sink)
     try:
         with _few_collections(), _interrupts(run):
             async with display(run.live, _title(load), load.duration_s):

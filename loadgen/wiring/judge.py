@@ -27,9 +27,9 @@ def exit_code(runs: Sequence[Finished], options: CommonOptions) -> ExitCode:
 
 def _gate_failed(summary: Summary, options: CommonOptions) -> bool:
     counts = summary.requests
-    if options.max_error_ratio is not None and counts.planned:
-        if (counts.failed + counts.dropped) / counts.planned > options.max_error_ratio:
-            return True
+    lost = counts.failed + counts.dropped
+    if options.max_error_ratio is not None and counts.planned and lost / counts.planned > options.max_error_ratio:
+        return True
     if options.slo_attainment is not None and summary.slo is not None:
         attained = summary.slo.attainment_ratio
         return attained is None or attained < options.slo_attainment

@@ -51,7 +51,7 @@ class Bench:
             TEMPLATE,
             request_id_prefix="r",
             offsets=offsets,
-            replay_speed=load.speed,
+            replay=load.mode is LoadMode.REPLAY,
             num_requests=load.num_requests,
             warmup_requests=settings.get("warmup_requests", 0),
         )
@@ -224,12 +224,12 @@ def test_an_interrupt_while_waiting_for_a_due_instant_ends_the_run() -> None:
     assert end.interrupted
 
 
-def test_a_replay_follows_the_trace_times_divided_by_the_speed() -> None:
-    """Rows at 0, 2 and 2 s at four times the speed leave at 0, 0.5 and 0.5 s."""
+def test_a_replay_follows_the_times_of_its_turns() -> None:
+    """Rows at 0, 2 and 2 s leave at 0, 2 and 2 s."""
     turns = [Conversation(turns=(Turn(prompt=Text(text="q"), offset_ns=at * 10**9),)) for at in (0, 2, 2)]
-    bench = Bench(Load(mode=LoadMode.REPLAY, speed=4.0), conversations=iter(turns))
+    bench = Bench(Load(mode=LoadMode.REPLAY, speed=1.0), conversations=iter(turns))
     bench.execute()
-    assert [at_ns - LEAD_NS for at_ns, _ in bench.transport.sent] == [0, 500_000_000, 500_000_000]
+    assert [at_ns - LEAD_NS for at_ns, _ in bench.transport.sent] == [0, 2_000_000_000, 2_000_000_000]
 
 
 def test_a_conversation_waits_for_each_answer_and_carries_it_on() -> None:
@@ -269,6 +269,19 @@ def test_a_failing_server_is_data() -> None:
     end = bench.execute()
     assert [record.outcome for record in bench.sink.records] == [Outcome.FAILED] * 10
     assert end.ended_by == "requests"
+
+
+def test_a_server_that_refuses_everything_is_not_asked_a_thousand_times() -> None:
+    """When the first answers are all 401, the run stops after those, says so, and keeps their records."""
+    bench = Bench(closed(2, num_requests=1000), answer=lambda n: Script([(0.01, b'{"error": "no"}')], status=401))
+    end = bench.execute()
+    assert end.ended_by == "refused"
+    assert not end.interrupted
+    assert 20 <= len(bench.sink.records) < 60
+    assert {record.failure.kind for record in bench.sink.records if record.failure} == {FailureKind.HTTP_4XX}
+
+    bench = Bench(closed(2, num_requests=100), answer=lambda n: chat_stream(0.01) if n == 0 else Script([], status=401))
+    assert bench.execute().ended_by == "requests", "one answer is enough to go on"
 
 
 def test_a_full_disk_ends_the_run_loudly_and_closes_the_transport() -> None:

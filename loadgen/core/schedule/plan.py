@@ -20,16 +20,16 @@ def plan(
     *,
     request_id_prefix: str,
     offsets: Iterator[int] | None = None,
-    replay_speed: float | None = None,
+    replay: bool = False,
     num_requests: int | None = None,
     warmup_requests: int = 0,
 ) -> Iterator[PlannedConversation]:
     """Numbers, times and encodes conversations.
 
     With `offsets` (ns) each conversation's first turn is due at the next offset, and its later turns after the answer
-    before them. With `replay_speed` each turn is due at its own offset divided by the speed. With neither there are
-    no due times. The first `warmup_requests` are warm-up; `num_requests` counts the others. A conversation is cut
-    where the count is reached. Raises ConfigError for a turn without a time in a replay.
+    before them. With `replay` each turn is due at its own offset. With neither there are no due times. The first
+    `warmup_requests` are warm-up; `num_requests` counts the others. A conversation is cut where the count is reached.
+    Raises ConfigError for a turn without a time in a replay.
     """
     seq = 0
     limit = None if num_requests is None else num_requests + warmup_requests
@@ -41,10 +41,10 @@ def plan(
         requests = []
         for index, turn in enumerate(turns):
             due_ns = first_offset if index == 0 else None
-            if replay_speed is not None:
-                if turn.offset_ns is None:
+            if replay:
+                if turn.offset_ns is None and index == 0:
                     raise ConfigError("--replay needs data with time stamps; give --concurrency or --request-rate")
-                due_ns = round(turn.offset_ns / replay_speed)
+                due_ns = turn.offset_ns
             if index == 0 and turn.continues_answers:
                 raise ConfigError("a conversation cannot begin with a turn that continues from an answer")
             requests.append(

@@ -33,17 +33,17 @@ class Source(Protocol):
         ...
 
 
-def cycle(source: Source, *, unique_repeats: bool = False) -> Iterator[tuple[int, Conversation]]:
-    """Conversations without end, each with its pass number (0 is the first): a caller that takes one with a higher
+def cycle(source: Source, *, first_pass: int = 0, unique_repeats: bool = False) -> Iterator[tuple[int, Conversation]]:
+    """Conversations without end, each with its pass number, from `first_pass` on: a caller that takes one with a higher
     number repeats data, and says so. Arrivals go on after the last, one mean gap later.
     """
     facts = source.facts
     period_s = 0.0
     if facts.span_s is not None:
         period_s = facts.span_s + (facts.span_s / (facts.used - 1) if facts.used > 1 else 1.0)
-    pass_number = 0
+    pass_number = first_pass
     while True:
-        shift_ns, found = nanoseconds(pass_number * period_s), False
+        shift_ns, found = nanoseconds((pass_number - first_pass) * period_s), False
         for conversation in source.conversations(pass_number=pass_number, unique_repeats=unique_repeats):
             found = True
             yield pass_number, _shifted(conversation, shift_ns) if shift_ns else conversation

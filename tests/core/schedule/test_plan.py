@@ -51,18 +51,18 @@ def test_the_first_requests_are_warm_up_and_come_on_top_of_the_count() -> None:
 
 
 def test_rates_time_conversations_and_replay_times_turns() -> None:
-    """A rate gives the first turn of each conversation an instant; a replay divides each turn's own by the speed."""
+    """A rate gives the first turn of each conversation an instant; a replay gives each turn its own."""
     by_rate = list(plan(conversations(2, 1), template(), request_id_prefix="r", offsets=iter([0, 50])))
     assert [[request.due_ns for request in item.requests] for item in by_rate] == [[0, None], [50]]
-    replayed = list(plan(conversations(1, 1, 1), template(), request_id_prefix="r", replay_speed=4.0))
-    assert [item.requests[0].due_ns for item in replayed] == [0, 250_000_000, 500_000_000]
+    replayed = list(plan(conversations(1, 1, 1), template(), request_id_prefix="r", replay=True))
+    assert [item.requests[0].due_ns for item in replayed] == [0, 1_000_000_000, 2_000_000_000]
 
 
 def test_a_replay_of_data_without_times_is_refused() -> None:
     """The message says what to give instead."""
     untimed = iter([Conversation(turns=(Turn(prompt=Text(text="x")),))])
     with pytest.raises(ConfigError, match="needs data with time stamps"):
-        list(plan(untimed, template(), request_id_prefix="r", replay_speed=1.0))
+        list(plan(untimed, template(), request_id_prefix="r", replay=True))
 
 
 PROMPTS: list[tuple[Endpoint, Prompt, dict[str, Any]]] = [

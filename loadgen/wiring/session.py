@@ -1,0 +1,128 @@
+"""What the runs of one command share: the target as it answered, the data as it was checked, and the seed."""
+
+import os
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from loadgen.adapters.clock import MonotonicClock
+from loadgen.adapters.http.control import control_client
+from loadgen.adapters.http.destination import Destination
+from loadgen.adapters.http.httpx_transport import HttpxTransport
+from loadgen.adapters.http.native import NativeTransport
+from loadgen.adapters.servers.generic import TargetFacts, probe_target
+from loadgen.core.errors import ConfigError
+from loadgen.core.metrics.slo import parse_slo
+from loadgen.core.request import RequestTemplate, Sampling
+from loadgen.core.run import Target
+from loadgen.engine.ports import Timeouts, Transport
+from loadgen.options.models import CommonOptions
+from loadgen.wiring.workload import ReadProgress, Workload, open_workload
+
+_COUNTS_BY_USAGE = frozenset({"vllm"})
+_COUNTS_BY_IDS = frozenset({"sglang"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """Everything that was settled before the first run."""
+
+    options: CommonOptions
+    destination: Destination
+    facts: TargetFacts
+    workload: Workload
+    template: RequestTemplate
+    seed: int
+
+    @property
+    def target(self) -> Target:
+        """The target for manifest and summary."""
+        return Target(
+            url=self.destination.url,
+            endpoint=self.options.endpoint.value,
+            model=self.facts.model,
+            engine=self.facts.engine,
+            engine_version=self.facts.engine_version,
+        )
+
+    @property
+    def slo(self) -> dict[str, float]:
+        """Objectives in seconds by metric."""
+        return parse_slo(self.options.slo) if self.options.slo is not None else {}
+
+    @property
+    def server_facts(self) -> dict[str, Any]:
+        """What the server said of itself before the run."""
+        return {"scraped": False, **asdict(self.facts)}
+
+    def transport(self, clock: MonotonicClock, *, spares: int) -> Transport:
+        """A transport of its own for one run. `spares` idle connections are kept ready during an open loop."""
+        options = self.options
+        timeouts = Timeouts(connect_s=options.connect_timeout, idle_s=options.idle_timeout, total_s=options.timeout)
+        path = "/v1" + options.endpoint.path
+        if options.transport == "httpx":
+            return HttpxTransport(self.destination, clock, timeouts=timeouts, path=path)
+        return NativeTransport(self.destination, clock, timeouts=timeouts, path=path, spares=spares)
+
+    def stored_options(self) -> dict[str, Any]:
+        """The resolved options as strict JSON, without secrets: header values are left out, only their names stay."""
+        stored = self.options.model_dump(mode="json")
+        stored["url"] = self.destination.url
+        stored["header"] = sorted(self.options.header)
+        stored["seed"] = self.seed
+        return stored
+
+
+@asynccontextmanager
+async def open_session(options: CommonOptions, *, progress: ReadProgress | None = None) -> AsyncIterator[Session]:
+    """Checks options, data and target, in this order; raises before any load is sent when one of them will not do."""
+    destination = Destination.from_url(
+        options.url,
+        api_key=_api_key(options.api_key_env),
+        headers=options.header,
+        ca_file=None if options.ca_file is None else str(options.ca_file),
+        insecure=options.insecure,
+    )
+    seed = secrets.randbits(32) if options.seed is None else options.seed
+    workload = open_workload(options, seed=seed, progress=progress)
+    try:
+        async with control_client(destination) as client:
+            facts = await probe_target(client, endpoint=options.endpoint, model=options.model)
+        yield Session(
+            options=options,
+            destination=destination,
+            facts=facts,
+            workload=workload,
+            template=_template(options, facts),
+            seed=seed,
+        )
+    finally:
+        workload.close()
+
+
+def _api_key(variable: str | None) -> str | None:
+    if variable is None:
+        return None
+    key = os.environ.get(variable)
+    if not key:
+        raise ConfigError(f"--api-key-env: expected a key in the environment variable {variable}, which is not set")
+    return key
+
+
+def _template(options: CommonOptions, facts: TargetFacts) -> RequestTemplate:
+    counts = options.tokens_per_event
+    if counts == "auto":
+        # Continuous usage costs a few bytes an event; token ids put the whole prompt's ids into the first one.
+        counts = "usage" if facts.engine in _COUNTS_BY_USAGE else "ids" if facts.engine in _COUNTS_BY_IDS else "off"
+    return RequestTemplate(
+        endpoint=options.endpoint,
+        model=facts.model,
+        sampling=Sampling(temperature=options.temperature, ignore_eos=options.ignore_eos),
+        max_output_tokens=options.max_tokens,
+        stream=options.stream,
+        continuous_usage=counts == "usage" and options.stream,
+        return_token_ids=counts == "ids" and options.stream,
+        extra_body=options.extra_body,
+    )

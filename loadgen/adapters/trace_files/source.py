@@ -108,7 +108,7 @@ class TraceSource:
         """That part of it. Raises ConfigError when it needs times that the file lacks, DataError when it is empty."""
         time_ns = self._table.time_ns
         unit_ns = RESOLUTION_NS[self._scan.format]
-        step_ns = unit_ns if time_ns is None else resolution_ns(time_ns[self._table.order], unit_ns)
+        step_ns = unit_ns if time_ns is None else resolution_ns(np.sort(time_ns[self._table.order]), unit_ns)
         table, lost = cut(self._table, part, resolution_ns=step_ns)
         dropped = dict(self._scan.dropped)
         for reason, rows in lost.items():

@@ -161,7 +161,7 @@ def _times(table: Table, unit_ns: int) -> dict[str, Any]:
         return {**dict.fromkeys(names), "notes": ()}
     time = np.sort(table.time_ns[table.order])
     span_s = float(time[-1] - time[0]) / NS_PER_S
-    _, counts = np.unique(time, return_counts=True)
+    counts = np.diff(np.flatnonzero(np.diff(time, prepend=-1, append=-1)))
     rate = (len(time) - 1) / span_s if span_s else None
     resolution_s = resolution_ns(time, unit_ns) / NS_PER_S
     duplicates = len(time) - len(counts)

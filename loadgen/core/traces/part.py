@@ -97,15 +97,16 @@ def cut(table: Table, part: Part, *, resolution_ns: int) -> tuple[Table, dict[Re
     return table, dropped
 
 
-def resolution_ns(time_ns: Ints, unit_ns: int) -> int:
-    """The step of the clock that stamped these times: the format's unit, or a coarser grid that the times stand on.
+def resolution_ns(times: Ints, unit_ns: int) -> int:
+    """The step of the clock that stamped these times (ns, sorted): the format's unit, or a grid that they stand on.
 
     More than half of the rows sharing another's time means a grid; its step is the median gap between distinct times.
     """
-    distinct = np.unique(time_ns)
-    if len(distinct) < 2 or len(distinct) * 2 > len(time_ns):
+    gaps = np.diff(times)
+    gaps = gaps[gaps > 0]
+    if not len(gaps) or (len(gaps) + 1) * 2 > len(times):
         return unit_ns
-    return max(unit_ns, int(np.median(np.diff(distinct))))
+    return max(unit_ns, int(np.median(gaps)))
 
 
 def _within_context(table: Table, limit: int) -> Bools:

@@ -1,16 +1,17 @@
 """The columns of all rows of a file: what facts and cuts need, a few dozen bytes a row. Texts stay in the file."""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import repeat
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loadgen.core.request import Body, Messages, Prompt, Text
-from loadgen.core.traces.row import Row
+from loadgen.core.traces.row import LARGEST_COUNT, Row
 
 Ints: TypeAlias = NDArray[np.signedinteger[Any]]
 Bools: TypeAlias = NDArray[np.bool_]
@@ -75,30 +76,30 @@ class TableBuilder:
     def __init__(self) -> None:
         self._line, self._size, self._requests = array("i"), array("i"), array("i")
         self._position, self._time = array("q"), array("q")
-        self._input, self._output, self._characters, self._turn = array("i"), array("i"), array("i"), array("i")
-        self._session, self._parent = array("q"), array("q")
+        self._input, self._output, self._characters = array("i"), array("i"), array("i")
         self._has_text = bytearray()
+        # Only some formats have these: as long as the rows before the first that does, UNKNOWN.
+        self._session, self._parent, self._turn = array("q"), array("q"), array("i")
 
     def __len__(self) -> int:
         return len(self._line)
 
     def add(self, row: Row, *, line: int, position: int, size_bytes: int) -> None:
         """Appends a row."""
-        turns = row.turns
+        turns, before = row.turns, len(self._line)
         self._line.append(line)
         self._position.append(position)
         self._size.append(size_bytes)
         self._time.append(UNKNOWN if row.time_ns is None else row.time_ns)
         self._requests.append(len(turns))
-        self._input.append(_total([turn.input_tokens for turn in turns]))
-        self._output.append(_total([turn.output_tokens for turn in turns]))
-        characters = [None if turn.prompt is None else prompt_characters(turn.prompt) for turn in turns]
-        self._characters.append(_total(characters))
+        self._input.append(_total(turn.input_tokens for turn in turns))
+        self._output.append(_total(turn.output_tokens for turn in turns))
+        self._characters.append(_total(prompt_characters(turn.prompt) for turn in turns))
         self._has_text.append(all(turn.prompt is not None for turn in turns))
-        self._turn.append(UNKNOWN if row.turn is None else row.turn)
         name = f"\0{line}" if row.session is None and len(turns) > 1 else row.session
-        self._session.append(UNKNOWN if name is None else _key(name))
-        self._parent.append(UNKNOWN if row.parent is None else _key(row.parent))
+        _append(self._session, before, None if name is None else _key(name))
+        _append(self._parent, before, None if row.parent is None else _key(row.parent))
+        _append(self._turn, before, row.turn)
 
     def build(self) -> Table:
         """The table, rows stable-sorted by time where each row has one.
@@ -118,8 +119,7 @@ class TableBuilder:
             time = time - time.min()
         elif timeless < len(time):
             notes.append(f"{timeless} of {len(time)} rows have no time stamp: times are not used")
-        session = _column(self._session, np.int64)
-        order, starts = self._ordered(session, time if has_times else None, notes)
+        order, starts = self._ordered(time if has_times else None, notes)
         return Table(
             line=line,
             position=_column(self._position, np.int64),
@@ -130,19 +130,22 @@ class TableBuilder:
             characters=_column(self._characters, np.int32),
             requests=_column(self._requests, np.int32),
             has_text=np.frombuffer(self._has_text, dtype=np.bool_),
-            is_session=session != UNKNOWN,
+            is_session=self._optional(self._session, np.int64) != UNKNOWN,
             order=order,
             starts=starts,
             notes=tuple(notes),
         )
 
-    def _ordered(self, session: Ints, time: Ints | None, notes: list[str]) -> tuple[Ints, Ints]:
-        n = len(session)
-        if not n or (session == UNKNOWN).all():
+    def _optional(self, values: "array[int]", kind: type[np.int64] | type[np.int32]) -> Ints:
+        return _column(values, kind) if values else np.full(len(self), UNKNOWN, dtype=np.int8)
+
+    def _ordered(self, time: Ints | None, notes: list[str]) -> tuple[Ints, Ints]:
+        n = len(self)
+        if not self._session:
             order = np.arange(n) if time is None else np.argsort(time, kind="stable")
             return order.astype(np.int32), np.arange(n + 1)
-        group = self._groups(session, notes)
-        turn = _column(self._turn, np.int32)
+        group = self._groups(notes)
+        turn = self._optional(self._turn, np.int32)
         order = np.lexsort((turn, group) if time is None else (turn, time, group))
         begins = np.concatenate(([True], group[order[1:]] != group[order[:-1]]))
         starts = np.concatenate((np.flatnonzero(begins), [n]))
@@ -157,16 +160,17 @@ class TableBuilder:
         shift = np.repeat(starts[:-1][by_arrival] - new_starts[:-1], lengths)
         return order[np.arange(n) + shift].astype(np.int32), new_starts
 
-    def _groups(self, session: Ints, notes: list[str]) -> Ints:
+    def _groups(self, notes: list[str]) -> Ints:
         """A number for each row, equal within a conversation: the number of one of its rows."""
-        n = len(session)
-        parent = _column(self._parent, np.int64)
+        n = len(self)
+        session = _column(self._session, np.int64)
         rows = np.arange(n)
         by_name = np.argsort(session, kind="stable")
         names = session[by_name]
-        if (parent == UNKNOWN).all():
+        if not self._parent:
             first = by_name[np.searchsorted(names, session)]
             return np.where(session == UNKNOWN, rows, first)
+        parent = _column(self._parent, np.int64)
         place = np.minimum(np.searchsorted(names, parent), n - 1)
         found = (names[place] == parent) & (parent != UNKNOWN)
         orphans = np.count_nonzero((parent != UNKNOWN) & ~found)
@@ -178,8 +182,8 @@ class TableBuilder:
         return np.where(above[above] == above, above, rows)  # rows in a circle stand alone
 
 
-def prompt_characters(prompt: Prompt) -> int | None:
-    """Characters of a prompt's text; None where it is not text."""
+def prompt_characters(prompt: Prompt | None) -> int | None:
+    """Characters of a prompt's text; None where it is not text, or not there."""
     match prompt:
         case Text():
             return len(prompt.text)
@@ -204,14 +208,23 @@ def _message_characters(messages: Sequence[object]) -> int | None:
     return total
 
 
-def _total(values: list[int | None]) -> int:
+def _total(values: Iterable[int | None]) -> int:
     """Their sum; UNKNOWN when one is absent."""
     total = 0
     for value in values:
         if value is None:
             return UNKNOWN
         total += value
-    return min(total, 2**31 - 1)
+    return min(total, LARGEST_COUNT)
+
+
+def _append(column: "array[int]", before: int, value: int | None) -> None:
+    """Adds a value to a column that stays empty until the first that is known."""
+    if value is not None:
+        column.extend(repeat(UNKNOWN, before - len(column)))
+        column.append(value)
+    elif column:
+        column.append(UNKNOWN)
 
 
 def _key(name: str) -> int:

@@ -87,17 +87,16 @@ def sweep_html(sweep: Sweep) -> str:
     """The report of a ladder: curves against the level, a row a level, and where the knee lies."""
     charts = ladder_charts(sweep)
     bad = [level for level in sweep.levels if not level.summary.verdict.valid]
-    sections = [
-        _section("figures", "Key figures", _figures(_sweep_figures(sweep))),
-        _section("ladder", "Against the load", _ladder_plots(charts)),
-        _section("levels", "Levels", _level_table(sweep)),
-    ]
+    sections = []
     if sweep.levels:
-        sections.append(_section("setting", "Target", _sweep_setting(sweep)))
-        estimator = sweep.levels[0].summary.estimator
-        sections.append(
-            _section("definitions", "Definitions", _definitions(["ttft_s", "tpot_s", "e2el_s", *_RUN_TERMS], estimator))
-        )
+        terms = ["ttft_s", "tpot_s", "e2el_s", *_RUN_TERMS]
+        sections = [
+            _section("figures", "Key figures", _figures(_sweep_figures(sweep))),
+            _section("ladder", "Against the load", _plots(charts, "pair", table=False)),
+            _section("levels", "Levels", _level_table(sweep)),
+            _section("setting", "Target", _sweep_setting(sweep)),
+            _section("definitions", "Definitions", _definitions(terms, sweep.levels[0].summary.estimator)),
+        ]
     sections.append(_raw_section())
     name = sweep.name or f"sweep {sweep.sweep_id}"
     return _page(
@@ -411,12 +410,6 @@ def _over_time(summary: Summary, charts: Sequence[Chart]) -> str:
         )
     note += " Drag across a chart to enlarge a span, double-click to go back."
     return f'{_plots(charts, "stack")}<p class="note">{_esc(note)}</p>'
-
-
-def _ladder_plots(charts: Sequence[Chart]) -> str:
-    if not charts:
-        return '<p class="nothing">No level has finished.</p>'
-    return _plots(charts, "pair", table=False)
 
 
 # Tables

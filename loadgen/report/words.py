@@ -100,7 +100,9 @@ def percent(ratio: float | None) -> str:
 
 def span(value_s: float | None) -> str:
     """A duration with its unit."""
-    return DASH if value_s is None else duration_text(value_s)
+    if value_s is None:
+        return DASH
+    return duration_text(value_s) if value_s else "0 s"
 
 
 def with_unit(text: str, unit: str) -> str:

@@ -32,12 +32,15 @@ class Content:
         try:
             self._digest = sha256()
             self._is_copy = False
+            self.disk_bytes = 0
             start = self._file.read(8)
             self._file.seek(0) if self._file.seekable() else None
             if start.startswith((_XZ, _BZIP2)):
                 raise DataError(f"{path}: is compressed in a way that is not read here; expected plain, gzip or zstd")
             if start.startswith((_GZIP, _ZSTD)) or not path.is_file():
                 self._unpack(start)
+            else:
+                self.disk_bytes = self._now()[0]
             self._state = self._now()
             self.size_bytes = self._state[0]
             self.start = len(_BYTE_ORDER_MARK) if self.at(0, 3) == _BYTE_ORDER_MARK else 0
@@ -64,6 +67,7 @@ class Content:
         while piece := pending or source.read(CHUNK_BYTES):
             pending = b""
             self._digest.update(piece)
+            self.disk_bytes += len(piece)
             yield piece
 
     def _now(self) -> tuple[int, int]:

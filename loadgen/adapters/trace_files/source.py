@@ -94,7 +94,7 @@ class TraceSource:
             first_dropped=scan.first_dropped,
             borrows=texts is not None and texts.kind == "borrowed",
             sha256=content.sha256(),
-            size_bytes=content.path.stat().st_size,
+            size_bytes=content.disk_bytes,
             part=None if taken is None else asdict(taken),
             notes=(*scan.notes, *_text_notes(table, texts)),
         )

@@ -77,16 +77,16 @@ def cut(table: Table, part: Part, *, resolution_ns: int) -> tuple[Table, dict[Re
         inside = arrival >= (part.from_s or 0) * NS_PER_S
         if part.to_s is not None:
             inside &= arrival < part.to_s * NS_PER_S
-        table = keep(table, table.per_place(inside).astype(np.bool_), Reason.OUTSIDE_WINDOW)
+        table = keep(table, table.per_place(inside), Reason.OUTSIDE_WINDOW)
     if part.thin_ratio is not None:
         random = np.random.Generator(np.random.PCG64(part.seed))
         drawn = random.random(table.conversations) < part.thin_ratio
-        table = keep(table, table.per_place(drawn).astype(np.bool_), Reason.THINNED)
+        table = keep(table, table.per_place(drawn), Reason.THINNED)
     if part.limit is not None and table.conversations:
         requests = np.add.reduceat(table.requests[table.order].astype(np.int64), table.starts[:-1])
         within = np.cumsum(requests) <= part.limit
         within[0] = True
-        table = keep(table, table.per_place(within).astype(np.bool_), Reason.OVER_LIMIT)
+        table = keep(table, table.per_place(within), Reason.OVER_LIMIT)
     if table.time_ns is not None and len(table.order):
         time = table.time_ns - table.time_ns[table.order].min()
         if part.spread:

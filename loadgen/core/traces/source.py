@@ -1,7 +1,8 @@
 """From rows to conversations: where data comes from, prompts for rows without one, histories, repeated passes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Literal, Protocol
 
 from loadgen.core.errors import ConfigError, DataError
@@ -49,7 +50,6 @@ def cycle(source: Source, *, first_pass: int = 0, unique_repeats: bool = False) 
             yield pass_number, _shifted(conversation, shift_ns) if shift_ns else conversation
         if not found:
             raise DataError(f"{facts.name}: there is no conversation to repeat")
-        pass_number += 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,12 +82,13 @@ def conversation_of(
         for place, row_turn in enumerate(placed.row.turns):
             prompt = row_turn.prompt
             continues = row_turn.continues_answers and bool(turns)
+            invented = prompt is None and texts is not None and texts.kind == "invented"
             if prompt is None:
                 prompt = _made(row_turn, placed, rows[0].number, texts, pass_number)
             elif history == "recorded":
                 prompt, past = _recorded(row_turn, prompt, past, continues, placed.line)
                 continues = False
-            if unique_repeats and pass_number and row_turn.prompt is not None and not continues:
+            if unique_repeats and pass_number and not continues and not invented:
                 prompt = marked(prompt, pass_number)
             think_s = row_turn.think_s
             if think_s is None and index and place == 0:
@@ -166,7 +167,8 @@ def _messages(prompt: Prompt) -> list[JsonObject] | None:
 
 
 def _shifted(conversation: Conversation, shift_ns: int) -> Conversation:
-    later: Callable[[Turn], Turn] = lambda turn: (  # noqa: E731
+    turns = (
         turn if turn.offset_ns is None else replace(turn, offset_ns=turn.offset_ns + shift_ns)
+        for turn in conversation.turns
     )
-    return replace(conversation, turns=tuple(map(later, conversation.turns)))
+    return replace(conversation, turns=tuple(turns))

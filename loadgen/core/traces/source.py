@@ -35,15 +35,16 @@ class Source(Protocol):
 
 
 def cycle(source: Source, *, first_pass: int = 0, unique_repeats: bool = False) -> Iterator[tuple[int, Conversation]]:
-    """Conversations without end, each with its pass number, from `first_pass` on: a caller that takes one with a higher
-    number repeats data, and says so. Arrivals go on after the last, one mean gap later.
+    """Conversations without end, each with its pass number, from `first_pass` on.
+
+    A caller that takes one with a higher number repeats data, and says so. Arrivals of the next pass go on one mean gap
+    after the last of the pass before. Raises DataError when there is no conversation.
     """
     facts = source.facts
     period_s = 0.0
     if facts.span_s is not None:
         period_s = facts.span_s + (facts.span_s / (facts.used - 1) if facts.used > 1 else 1.0)
-    pass_number = first_pass
-    while True:
+    for pass_number in count(first_pass):
         shift_ns, found = nanoseconds((pass_number - first_pass) * period_s), False
         for conversation in source.conversations(pass_number=pass_number, unique_repeats=unique_repeats):
             found = True

@@ -436,7 +436,7 @@ class AnswerDecoder:
         self, whole: wire.Chunk | wire.Response | wire.ResponseEvent, data: bytes, *, certain: bool
     ) -> None:
         """Keeps the first error's text: its message, else the JSON that holds it. An empty `error` alone is none."""
-        error: Any = whole.error
+        error: Any = whole.error or (None if isinstance(whole, wire.ResponseEvent) else whole.detail)
         if self._error is not None or not (error or certain):
             return
         text = whole.message

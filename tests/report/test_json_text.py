@@ -1,0 +1,49 @@
+"""Summaries, sweeps and records as JSON."""
+
+import json
+from dataclasses import fields, replace
+
+import msgspec
+import pytest
+
+from loadgen.core.metrics.summary import Analysis, Summary, Sweep
+from loadgen.core.record import RequestRecord
+from loadgen.report.json import records_json, series_json, summary_json, sweep_json, sweep_series_json
+
+
+def test_a_summary_reads_as_agreed(analysis: Analysis, golden) -> None:
+    """`summary.json` of a run, the contract for scripts."""
+    golden.check("summary.json", summary_json(analysis.summary))
+
+
+def test_a_summary_comes_back(analysis: Analysis, hostile: Analysis, sweep: Sweep) -> None:
+    """Written and read again, everything is what it was."""
+    for summary in (analysis.summary, hostile.summary):
+        assert msgspec.json.decode(summary_json(summary), type=Summary) == summary
+    assert msgspec.json.decode(sweep_json(sweep), type=Sweep) == sweep
+
+
+def test_no_number_that_json_does_not_have(analysis: Analysis) -> None:
+    """A NaN or an infinity is refused loudly; none is ever written."""
+    for value in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="JSON"):
+            summary_json(replace(analysis.summary, duration_s=value))
+
+
+def test_records_are_one_array(records: list[RequestRecord]) -> None:
+    """Every record with every field; levels in front where asked for; no record at all is an empty array."""
+    text = "".join(records_json((None, record) for record in records))
+    objects = json.loads(text)
+    assert [one["request_id"] for one in objects] == [record.request_id for record in records]
+    assert list(objects[0]) == [field.name for field in fields(RequestRecord)]
+    assert msgspec.json.decode(text, type=list[RequestRecord]) == records
+    (levelled,) = json.loads("".join(records_json([(2.0, records[0])], with_level=True)))
+    assert levelled["level"] == 2.0
+    assert json.loads("".join(records_json([]))) == []
+
+
+def test_series_are_json(analysis: Analysis, hostile: Analysis, sweep: Sweep) -> None:
+    """A run's series is an object or null; a sweep's is an array with the levels."""
+    assert json.loads(series_json(analysis.summary))["step_s"] == 1.0
+    assert json.loads(series_json(hostile.summary)) is None
+    assert [one["level"] for one in json.loads(sweep_series_json(sweep))] == [1, 2, 4, 8, 16, 32, 64]

@@ -5,15 +5,21 @@ from loadgen.core.stream import wire
 
 
 class UsageSoFar:
-    """Token counts as they come. The last value of each field wins; a missing one leaves what was there."""
+    """Token counts as they come. The last value of each field wins; a missing one leaves what was there.
 
-    __slots__ = ("cached_input_tokens", "input_tokens", "output_tokens", "reasoning_tokens")
+    `prompt_ids` is the number of prompt token ids that the server returned, `timings` llama.cpp's latest account: they
+    fill in for a usage that never came.
+    """
+
+    __slots__ = ("cached_input_tokens", "input_tokens", "output_tokens", "prompt_ids", "reasoning_tokens", "timings")
 
     def __init__(self) -> None:
         self.input_tokens: int | None = None
         self.cached_input_tokens: int | None = None
         self.output_tokens: int | None = None
         self.reasoning_tokens: int | None = None
+        self.prompt_ids: int | None = None
+        self.timings: wire.LlamaTimings | None = None
 
     def take(self, block: wire.UsageBlock) -> None:
         """One usage object: names of chat and completions, of responses, and DeepSeek's and SGLang's extras."""
@@ -36,13 +42,17 @@ class UsageSoFar:
         if reasoning is not None:
             self.reasoning_tokens = reasoning
 
-    def fall_back(self, timings: wire.LlamaTimings) -> None:
-        """llama.cpp's counts where it sent no usage."""
-        if self.output_tokens is None:
-            self.output_tokens = timings.predicted_n
-        if self.input_tokens is None and timings.prompt_n is not None:
-            self.input_tokens = timings.prompt_n + (timings.cache_n or 0)
-            self.cached_input_tokens = timings.cache_n
+    def fall_back(self) -> None:
+        """Takes the counts that no usage gave from the rest of what the server said."""
+        timings = self.timings
+        if timings is not None:
+            if self.output_tokens is None:
+                self.output_tokens = timings.predicted_n
+            if self.input_tokens is None and timings.prompt_n is not None:
+                self.input_tokens = timings.prompt_n + (timings.cache_n or 0)
+                self.cached_input_tokens = timings.cache_n
+        if self.input_tokens is None:
+            self.input_tokens = self.prompt_ids
 
 
 def speculation_of(whole: wire.Chunk | wire.Response) -> RequestSpeculation | None:

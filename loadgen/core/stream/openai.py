@@ -51,8 +51,11 @@ class AnswerDecoder:
     ) -> None:
         self._endpoint, self._keep_text, self._max_event_bytes = endpoint, keep_text, max_event_bytes
         self._content_type = (content_type or "").partition(";")[0].strip().lower()
-        self._read: Callable[[int, bytes], None] = self._read_first
-        self._take = self._take_response_event if endpoint is Endpoint.RESPONSES else self._take_chunk
+        # Plain functions: a bound method would be a cycle, and the decoder would live until a garbage collection.
+        self._read: Callable[[AnswerDecoder, int, bytes], None] = AnswerDecoder._read_first
+        self._take = AnswerDecoder._take_chunk
+        if endpoint is Endpoint.RESPONSES:
+            self._take = AnswerDecoder._take_response_event
         self._sse = SseDecoder(max_event_bytes)
         self._streamed = True
         self._body: list[bytes] = []
@@ -90,7 +93,7 @@ class AnswerDecoder:
         """Takes the next piece of the body, which arrived at `stamp_ns`."""
         if len(self._body_start) < BODY_START_BYTES:
             self._body_start += data[: BODY_START_BYTES - len(self._body_start)]
-        self._read(stamp_ns, data)
+        self._read(self, stamp_ns, data)
 
     def finish(self) -> Answer:
         """The answer, once the body has ended."""
@@ -151,24 +154,24 @@ class AnswerDecoder:
             self._body.clear()
             kind = {b"{": "application/json", b"[": "application/json", b"<": "markup"}.get(first, "text/event-stream")
         if kind == "text/event-stream":
-            self._read = self._read_stream
+            self._read = AnswerDecoder._read_stream
         elif kind == "application/json" or kind.endswith("+json"):
             self._streamed = False
-            self._read = self._read_whole
+            self._read = AnswerDecoder._read_whole
         else:
-            self._read = self._read_nothing
+            self._read = AnswerDecoder._read_nothing
             self._fail(f"expected text/event-stream or application/json, got {kind}")
-        self._read(stamp_ns, data)
+        self._read(self, stamp_ns, data)
 
     def _read_stream(self, stamp_ns: int, data: bytes) -> None:
         for event in self._sse.feed(data):
             if event.data == b"[DONE]":
                 self._done = True
-                self._read = self._read_nothing
+                self._read = AnswerDecoder._read_nothing
                 return
-            self._take(stamp_ns, event)
+            self._take(self, stamp_ns, event)
         if self._sse.overflowed:
-            self._read = self._read_nothing
+            self._read = AnswerDecoder._read_nothing
             self._fail(f"an event is longer than the limit of {self._max_event_bytes} bytes")
 
     def _read_whole(self, stamp_ns: int, data: bytes) -> None:
@@ -179,7 +182,7 @@ class AnswerDecoder:
         if self._body_bytes > self._max_event_bytes:
             self._body.clear()
             self._last_ns = None
-            self._read = self._read_nothing
+            self._read = AnswerDecoder._read_nothing
             self._fail(f"the body is longer than the limit of {self._max_event_bytes} bytes")
 
     def _read_nothing(self, stamp_ns: int, data: bytes) -> None:
@@ -231,6 +234,8 @@ class AnswerDecoder:
                 self._mark(stamp_ns, content)
         if chunk.metrics is not None or chunk.sglext is not None or chunk.timings is not None:
             self._take_accounts(chunk)
+        if chunk.prompt_token_ids is not None:
+            self._usage.prompt_ids = len(chunk.prompt_token_ids)
         certain = event.event == b"error" or chunk.object == "error"
         if certain or chunk.error is not None:
             self._take_error(chunk, event.data, certain=certain)
@@ -270,6 +275,8 @@ class AnswerDecoder:
                 self._error = f"the server ended the answer with finish_reason {choice.finish_reason!r}"
         if choice.usage is not None:
             self._usage.take(choice.usage)
+        if choice.prompt_token_ids is not None:
+            self._usage.prompt_ids = len(choice.prompt_token_ids)
         return content
 
     def _take_call(self, choice: int, fragment: wire.ToolCall) -> int:
@@ -284,9 +291,10 @@ class AnswerDecoder:
         function = fragment.function or wire.Function()
         call.id = call.id or fragment.id
         call.name = call.name or function.name
-        if function.arguments and self._keep_text:
-            call.arguments.append(function.arguments)
-        return _OUTPUT if function.name or function.arguments else 0
+        arguments = function.arguments
+        if arguments and self._keep_text:
+            call.arguments.append(arguments if isinstance(arguments, str) else json.dumps(arguments))
+        return _OUTPUT if function.name or arguments else 0
 
     # The responses API
 
@@ -397,6 +405,8 @@ class AnswerDecoder:
             self._came_whole(stamp_ns, content)
             if whole.usage is not None:
                 self._usage.take(whole.usage)
+            if whole.prompt_token_ids is not None:
+                self._usage.prompt_ids = len(whole.prompt_token_ids)
             self._take_accounts(whole)
         bare = not answered and bool(whole.message or whole.detail)
         if whole.error or whole.object == "error" or bare:
@@ -430,7 +440,7 @@ class AnswerDecoder:
         if told is not None:
             self._speculation = told
         if isinstance(whole, wire.Chunk) and whole.timings is not None:
-            self._usage.fall_back(whole.timings)
+            self._usage.timings = whole.timings
 
     def _take_error(
         self, whole: wire.Chunk | wire.Response | wire.ResponseEvent, data: bytes, *, certain: bool
@@ -450,6 +460,7 @@ class AnswerDecoder:
 
     def _checked_usage(self) -> Usage:
         """The server's counts, without a zero that cannot be true."""
+        self._usage.fall_back()
         given, output, reasoning = self._usage.input_tokens, self._usage.output_tokens, self._usage.reasoning_tokens
         if given == 0 or (output is not None and output < max(len(self._event_ns), self._last_ns is not None)):
             self._notes.add(Note.USAGE_IMPLAUSIBLE)

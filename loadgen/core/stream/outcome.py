@@ -117,10 +117,8 @@ def _outcome(received: Received, answer: Answer | None, secrets: tuple[str, ...]
         return failed(FailureKind.EMPTY, "the response had no body")
     if not got.terminal:
         events = len(got.event_ns)
-        return failed(
-            FailureKind.TRUNCATED,
-            f"the body ended after {events} token-bearing events, before a finish reason, [DONE] or a final event",
-        )
+        reason = f"the body ended after {events} token-bearing events, before a finish reason, [DONE] or a final event"
+        return failed(FailureKind.TRUNCATED, reason, None if events else f"the body begins: {got.body_start}")
     if got.last_ns is None:
         return failed(FailureKind.EMPTY, f"no content, finish reason {got.finish_reason or 'not given'}")
     return Outcome.COMPLETED, None

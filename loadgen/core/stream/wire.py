@@ -27,10 +27,10 @@ class Part(Struct, gc=False):
 
 
 class Function(Struct, gc=False):
-    """A called function's name and (a fragment of) its arguments."""
+    """A called function's name and (a fragment of) its arguments; some servers send them as an object."""
 
     name: str | None = None
-    arguments: str | None = None
+    arguments: str | dict[str, Any] | None = None
 
 
 class ToolCall(Struct, gc=False):
@@ -91,6 +91,7 @@ class Choice(Struct, gc=False):
     text: str | None = None
     finish_reason: str | None = None
     token_ids: list[int] | None = None
+    prompt_token_ids: list[int] | None = None
     logprobs: Logprobs | None = None
     usage: UsageBlock | None = None
 
@@ -147,6 +148,7 @@ class Chunk(Struct, gc=False):
     metrics: VllmMetrics | None = None
     sglext: SglangExtension | None = None
     timings: LlamaTimings | None = None
+    prompt_token_ids: list[int] | None = None
     object: str | None = None
     message: str | None = None
     detail: Any = None

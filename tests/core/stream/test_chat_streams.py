@@ -1,6 +1,8 @@
 """Chat and completions streams: what bears tokens, what ends a stream, what is counted."""
 
+import gc
 import json
+import weakref
 
 import pytest
 
@@ -106,6 +108,14 @@ def test_calls_without_an_index_are_told_apart_by_id(decode, chunk) -> None:
     assert (old.tool_calls, len(old.event_ns)) == (1, 2)
 
 
+def test_arguments_may_come_as_an_object(decode, chunk) -> None:
+    """Arguments that are not a text yet become one."""
+    answer = decode(chunk(tool_calls=[{"index": 0, "function": {"name": "f", "arguments": {"a": 1}}}]), chunk("stop"))
+    calls = answer.assistant_message["tool_calls"]
+    assert [call["function"]["arguments"] for call in calls] == ['{"a": 1}']
+    assert Note.ODD_FIELDS not in answer.notes
+
+
 def test_text_is_kept_only_when_asked_for(decode, chunk) -> None:
     """Without `keep_text` everything but the text is the same."""
     stream = [chunk(content="a"), chunk(tool_calls=[{"index": 0, "function": {"name": "f"}}]), chunk("stop"), DONE]
@@ -158,6 +168,15 @@ def test_counts_that_cannot_be_true_are_said(decode, chunk) -> None:
     assert answer.usage == Usage(output_tokens=2)
     assert answer.notes == (Note.USAGE_IMPLAUSIBLE,)
     assert decode(*events, chunk("stop"), usage(completion_tokens=0), DONE).usage.output_tokens is None
+
+
+@pytest.mark.parametrize("place", ["top", "choice"])
+def test_prompt_token_ids_count_where_no_usage_does(decode, chunk, place: str) -> None:
+    """The returned prompt ids are a count of the prompt; a usage that comes wins."""
+    first = chunk(role="assistant", content="", **{place: {"prompt_token_ids": [2, 105, 7]}})
+    assert decode(first, chunk(content="a"), chunk("stop"), DONE).usage == Usage(input_tokens=3)
+    counted = decode(first, chunk(content="a"), chunk("stop"), usage(prompt_tokens=4), DONE)
+    assert counted.usage == Usage(input_tokens=4)
 
 
 def test_negative_and_textual_counts_are_absent(decode, chunk) -> None:
@@ -252,6 +271,21 @@ def test_live_numbers_while_the_stream_runs(chunk) -> None:
     silent = AnswerDecoder(Endpoint.CHAT, keep_text=False)
     silent.feed(1, chunk(content="x"))
     assert (silent.events, silent.output_tokens_so_far) == (1, 0)
+
+
+def test_a_decoder_is_freed_without_a_garbage_collection(chunk) -> None:
+    """Thousands of decoders come and go while the collector is off: none refers to itself."""
+    for data, endpoint in ((chunk(content="x"), Endpoint.CHAT), (b"{}", Endpoint.RESPONSES), (b"<", Endpoint.CHAT)):
+        decoder = AnswerDecoder(endpoint, keep_text=True)
+        alive = weakref.ref(decoder)
+        decoder.feed(1, data)
+        decoder.finish()
+        gc.disable()
+        try:
+            del decoder
+            assert alive() is None
+        finally:
+            gc.enable()
 
 
 # How it ends

@@ -172,6 +172,14 @@ def test_truncated() -> None:
     assert len(record.event_ns) == 6
 
 
+def test_a_stream_that_is_none_is_shown() -> None:
+    """A bare error text under the content type of a stream is quoted: nothing else says what happened."""
+    record = record_of(PLANNED, WIRE, from_stream(b'{"error":{"message":"overloaded"}}'))
+    assert record.failure is not None
+    assert record.failure.kind is FailureKind.TRUNCATED
+    assert (record.failure.message or "").endswith('the body begins: {"error":{"message":"overloaded"}}')
+
+
 @pytest.mark.parametrize("tokens", [0, 1])
 def test_empty(tokens: int) -> None:
     """A role, a stop and usage: its own kind, no first token, whatever the count says."""

@@ -81,5 +81,8 @@ def test_llama_cpp(decode, chunk) -> None:
     usage = {"prompt_tokens": 31, "completion_tokens": 7}
     counted = decode(chunk(content="x"), chunk("stop", top={"timings": timings, "usage": usage}))
     assert (counted.usage.input_tokens, counted.usage.output_tokens) == (31, 7)
+    early = {"predicted_n": 1, "prompt_n": 18, "draft_n": 1, "draft_n_accepted": 0}
+    each = decode(chunk(content="x", top={"timings": early}), chunk("stop", top={"timings": timings}))
+    assert (each.usage, each.speculation) == (answer.usage, answer.speculation), "the last account wins"
     del timings["draft_n"], timings["draft_n_accepted"]
     assert decode(chunk(content="x"), chunk("stop", top={"timings": timings})).speculation is None

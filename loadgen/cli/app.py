@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import typer
 
 from loadgen import __version__
-from loadgen.cli import export, report
+from loadgen.cli import export, report, trace
 from loadgen.core.errors import ExitCode, LoadgenError
 
 
@@ -23,6 +23,7 @@ def build_app() -> typer.Typer:
 
     report.register(app)
     export.register(app)
+    trace.register(app)
     return app
 
 

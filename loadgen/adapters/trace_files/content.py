@@ -34,7 +34,8 @@ class Content:
             self._is_copy = False
             self.disk_bytes = 0
             start = self._file.read(8)
-            self._file.seek(0) if self._file.seekable() else None
+            if self._file.seekable():
+                self._file.seek(0)
             if start.startswith((_XZ, _BZIP2)):
                 raise DataError(f"{path}: is compressed in a way that is not read here; expected plain, gzip or zstd")
             if start.startswith((_GZIP, _ZSTD)) or not path.is_file():

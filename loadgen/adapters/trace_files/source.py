@@ -25,7 +25,7 @@ from loadgen.core.traces.texts import BorrowedText, Texts
 
 OnBadRow = Literal["stop", "skip"]
 Progress = Callable[[int, int], None]
-"""Called with the bytes read and the bytes there are."""
+"""Called now and then with how much is done and how much there is: bytes while reading, lines while writing."""
 
 _ROWS_BETWEEN_REPORTS = 4_096
 
@@ -195,10 +195,10 @@ class TraceSource:
         self.close()
 
 
-def save_native(source: TraceSource, path: str | Path) -> int:
+def save_native(source: TraceSource, path: str | Path, *, progress: Progress | None = None) -> int:
     """Writes the source as native JSON lines and returns how many; the file appears when it is whole.
 
-    Raises DataError when it cannot be written.
+    `progress` is called with the lines written and the lines there are. Raises DataError when it cannot be written.
     """
     path = Path(path)
     written = 0
@@ -209,6 +209,8 @@ def save_native(source: TraceSource, path: str | Path) -> int:
                 for line in source.native_lines():
                     file.write(line)
                     written += 1
+                    if progress is not None and written % _ROWS_BETWEEN_REPORTS == 0:
+                        progress(written, source.facts.requests)
                 file.flush()
                 partial.chmod(0o644)
                 partial.replace(path)

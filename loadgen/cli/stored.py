@@ -85,7 +85,7 @@ def _level(folder: RunFolder, manifest: RunManifest) -> float:
     level = load.concurrency if load.mode is LoadMode.CONCURRENCY else load.request_rate_rps
     if level is None:
         raise StoreError(f"{folder.path / 'manifest.json'}: field 'load': expected the concurrency or rate of a level")
-    return level
+    return float(level)
 
 
 def write(pieces: Iterable[str], output: Path | None) -> None:

@@ -215,6 +215,12 @@ def test_tokens_from_continuous_usage(decode, chunk) -> None:
     assert answer.event_tokens == (1, 3, 0, 4)
 
 
+def test_a_running_total_that_goes_back_counts_nothing(decode, chunk) -> None:
+    """Usage that falls is no running total, so no event gets a negative count and none a wrong one."""
+    events = [chunk(content="x", top={"usage": {"completion_tokens": n}}) for n in (3, 1, 4)]
+    assert decode(*events, chunk("stop"), usage(completion_tokens=8), DONE).event_tokens is None
+
+
 @pytest.mark.parametrize("layout", ["content", "tokens"])
 def test_tokens_from_logprobs(decode, chunk, layout: str) -> None:
     """One logprobs entry is one token, in the layout of chat and in that of completions; an empty list says nothing."""

@@ -1,0 +1,442 @@
+"""Does this machine's client report the truth? Drives a transport through the engine against a known-truth server.
+
+What the engine recorded is compared, request by request, with what the server's log says that it did: latencies,
+events, tokens, and how each scripted failure was classified.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from loadgen.adapters.clock import MonotonicClock
+from loadgen.core.record import FailureKind, Outcome, RequestRecord
+from loadgen.core.request import (
+    Endpoint,
+    Messages,
+    Phase,
+    PlannedConversation,
+    PlannedRequest,
+    RequestTemplate,
+    Turn,
+)
+from loadgen.core.run import Load, LoadMode
+from loadgen.engine.ports import Timeouts, Transport
+from loadgen.engine.runner import Run, RunSettings
+from loadgen.sim.truth import TruthEntry, TruthServer
+
+Value = float | int | str | bool | None
+TransportFactory = Callable[[MonotonicClock, Timeouts], Transport]
+
+_REQUESTS, _WARMUP, _RATE_RPS = 170, 10, 80.0
+_TOKENS, _STREAM = 20, {"ttft_ms": 50, "gap_ms": 20}
+_CROWD, _CROWD_TOKENS, _CROWD_STREAM = 64, 200, {"ttft_ms": 20, "gap_ms": 5}
+_SCRIPTED_TOKENS, _SCRIPTED = 8, {"ttft_ms": 40, "gap_ms": 10}
+_SHAPE_TTFT_LIMIT_S = 0.02
+_IDLE_S = 0.4
+_SLEEPS, _SLEEP_NS = 100, 3_000_000
+_LEAST_DESCRIPTORS, _LEAST_PORTS = 4096, 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that was looked at. `relation` says how `value` must stand to `limit`; without a limit it is told only.
+
+    A check that is not `required` is advice: it fails nothing.
+    """
+
+    name: str
+    ok: bool
+    value: Value
+    limit: Value = None
+    relation: str = "equal"
+    required: bool = True
+    advice: str | None = None
+
+
+def at_most(name: str, value: float | None, limit: float, *, advice: str) -> Check:
+    """A figure that must be there and must not exceed a limit."""
+    ok = value is not None and value <= limit
+    return Check(name=name, ok=ok, value=value, limit=limit, relation="at_most", advice=advice)
+
+
+def ought_to_reach(name: str, value: float | None, limit: float, *, advice: str) -> Check:
+    """A figure that had better reach a limit; where it is unknown there is nothing to advise."""
+    ok = value is None or value >= limit
+    return Check(name=name, ok=ok, value=value, limit=limit, relation="at_least", required=False, advice=advice)
+
+
+def equal(name: str, value: Value, limit: Value, *, advice: str | None = None) -> Check:
+    """A figure or a word that must be as expected."""
+    return Check(name=name, ok=value == limit, value=value, limit=limit, advice=advice)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The stated error of a transport, seconds; `events_per_cpu_s` is the least that a core should manage."""
+
+    ttft_bias_p50_s: float
+    ttft_bias_p99_s: float
+    tpot_bias_s: float
+    schedule_lag_p99_s: float
+    events_per_cpu_s: float
+
+
+NATIVE_LIMITS = Limits(
+    ttft_bias_p50_s=0.001, ttft_bias_p99_s=0.003, tpot_bias_s=0.0001, schedule_lag_p99_s=0.003, events_per_cpu_s=10_000
+)
+HTTPX_LIMITS = Limits(
+    ttft_bias_p50_s=0.005, ttft_bias_p99_s=0.02, tpot_bias_s=0.001, schedule_lag_p99_s=0.005, events_per_cpu_s=1_000
+)
+
+_Script = dict[str, Any]
+
+SHAPES: dict[str, _Script] = {
+    "plain": {},
+    "role_first": {"role_ms": 1},
+    "keep_alives": {"keep_alive_ms": 7},
+    "coalesced": {"coalesce": 3, "tokens": 12},
+    "split": {"split": 3, "split_ms": 2, "text": "語"},
+    "crlf": {"line_end": "crlf"},
+    "cr": {"line_end": "cr"},
+    "reasoning": {"reasoning_events": 2},
+    "tokens_per_event": {"tokens_per_event": [1, 4], "tokens": 16},
+    "usage_final": {"usage": "final"},
+    "usage_with_last": {"usage": "with_last"},
+    "usage_continuous": {"usage": "continuous"},
+    "no_done_marker": {"done_marker": False},
+}
+"""Streams that say the same in different ways; each must give the server's own counts and times."""
+
+FAULTS: dict[str, tuple[_Script, FailureKind]] = {
+    "http_400": ({"status": 400}, FailureKind.HTTP_4XX),
+    "http_429": ({"status": 429}, FailureKind.RATE_LIMITED),
+    "http_500": ({"status": 500}, FailureKind.HTTP_5XX),
+    "http_503": ({"status": 503}, FailureKind.HTTP_5XX),
+    "http_503_retry_after": ({"status": 503, "retry_after_s": 1}, FailureKind.RATE_LIMITED),
+    "error_event": ({"fault": "error_event"}, FailureKind.SERVER_ERROR_EVENT),
+    "truncated": ({"fault": "truncated"}, FailureKind.TRUNCATED),
+    "no_finish": ({"fault": "no_finish"}, FailureKind.TRUNCATED),
+    "reset": ({"fault": "reset"}, FailureKind.READ),
+    "stall": ({"fault": "stall"}, FailureKind.IDLE_TIMEOUT),
+    "slow_head": ({"headers_ms": 60_000}, FailureKind.READ_TIMEOUT),
+    "empty": ({"fault": "empty"}, FailureKind.EMPTY),
+    "wrong_type": ({"fault": "wrong_type"}, FailureKind.PROTOCOL),
+}
+"""What the server does, and the failure kind that a record must then name."""
+
+
+async def check_machine() -> list[Check]:
+    """What this machine gives a client: timer precision, descriptors, ports, cores. Advice, except for the timer."""
+    clock = MonotonicClock()
+    late = []
+    for _ in range(_SLEEPS):
+        due = clock.now_ns() + _SLEEP_NS
+        await clock.sleep_until(due)
+        late.append((clock.now_ns() - due) / 1e9)
+    clock.close()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return [
+        at_most(
+            "machine.timer_late_p99_s",
+            _percentile(late, 99),
+            0.003,
+            advice="something else uses this machine's cores: requests will leave late",
+        ),
+        ought_to_reach(
+            "machine.descriptors",
+            _descriptor_limit(),
+            _LEAST_DESCRIPTORS,
+            advice="raise the hard limit (ulimit -Hn): each connection takes a descriptor",
+        ),
+        ought_to_reach(
+            "machine.local_ports",
+            _local_ports(),
+            _LEAST_PORTS,
+            advice="widen net.ipv4.ip_local_port_range: each connection to one address takes a port",
+        ),
+        ought_to_reach(
+            "machine.cores",
+            cores,
+            2,
+            advice="with one core a server on this machine and the client take turns",
+        ),
+    ]
+
+
+async def check_transport(name: str, make: TransportFactory, truth: TruthServer, limits: Limits) -> list[Check]:
+    """All checks of one transport. Raises LoadgenError when it cannot be driven at all."""
+    streams = await _streams(make, truth)
+    crowd = await _crowd(make, truth)
+    shapes = await _scripted(make, truth, SHAPES)
+    faults = await _scripted(make, truth, {fault: script for fault, (script, _) in FAULTS.items()})
+    return [
+        *_judge_streams(name, streams, limits),
+        _judge_crowd(name, crowd, limits),
+        *(_judge_shape(name, shape, *shapes[shape]) for shape in SHAPES),
+        *(_judge_fault(name, fault, *faults[fault]) for fault in FAULTS),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Driven:
+    """A run: the source of its stamps, the axis' place on CLOCK_MONOTONIC, and records beside the server's entries."""
+
+    timing_source: str
+    origin_ns: int
+    cpu_s: float
+    pairs: tuple[tuple[RequestRecord, TruthEntry], ...]
+
+
+class _Kept(list[RequestRecord]):
+    """A record sink in memory."""
+
+    def put(self, record: RequestRecord) -> None:
+        """Accepts one record."""
+        self.append(record)
+
+
+async def _drive(
+    make: TransportFactory,
+    truth: TruthServer,
+    requests: Sequence[PlannedRequest],
+    load: Load,
+    *,
+    idle_s: float = 10.0,
+) -> _Driven:
+    """Runs the requests through the engine and pairs each record with the log's entry."""
+    clock, kept = MonotonicClock(), _Kept()
+    transport = make(clock, Timeouts(connect_s=5.0, idle_s=idle_s))
+    settings = RunSettings(
+        load=load,
+        endpoint=Endpoint.CHAT,
+        template=RequestTemplate(endpoint=Endpoint.CHAT, model=truth.model),
+        grace_s=10.0,
+    )
+    plan = (PlannedConversation(requests=(request,)) for request in requests)
+    cpu_s = time.process_time()
+    try:
+        await Run(plan, settings, clock=clock, transport=transport, sink=kept).execute()
+    finally:
+        clock.close()
+    cpu_s = time.process_time() - cpu_s
+    entries = await _entries(truth, {record.request_id for record in kept})
+    return _Driven(
+        timing_source=transport.timing_source,
+        origin_ns=clock.origin_monotonic_ns,
+        cpu_s=cpu_s,
+        pairs=tuple((record, entries[record.request_id]) for record in kept),
+    )
+
+
+async def _entries(truth: TruthServer, wanted: set[str]) -> dict[str, TruthEntry]:
+    """The log's entries about these requests; the server notes an abandoned request a moment after the client left."""
+    for _ in range(200):
+        log = await asyncio.to_thread(truth.log)
+        found = {entry.request_id: entry for entry in log.entries if entry.request_id in wanted}
+        if len(found) == len(wanted):
+            break
+        await asyncio.sleep(0.02)
+    return found
+
+
+def _request(seq: int, request_id: str, script: _Script, tokens: int, **more: Any) -> PlannedRequest:
+    """A chat request that brings its script with it."""
+    message = {"role": "user", "content": "tell me"}
+    body = {
+        "model": "truth",
+        "messages": [message],
+        "stream": True,
+        "max_tokens": tokens,
+        "stream_options": {"include_usage": True},
+        "truth": script,
+    }
+    return PlannedRequest(
+        seq=seq,
+        request_id=request_id,
+        phase=Phase.MEASURE,
+        due_ns=None,
+        body=msgspec.json.encode(body | more),
+        turn=Turn(prompt=Messages(messages=(message,))),
+    )
+
+
+async def _streams(make: TransportFactory, truth: TruthServer) -> _Driven:
+    """Streams started one by one at a constant rate, so that neither side has a crowd to excuse it."""
+    label = os.urandom(4).hex()
+    requests = [
+        replace(
+            _request(seq, f"{label}-{seq}", _STREAM, _TOKENS),
+            due_ns=round(seq * 1e9 / _RATE_RPS),
+            phase=Phase.WARMUP if seq < _WARMUP else Phase.MEASURE,
+        )
+        for seq in range(_REQUESTS)
+    ]
+    load = Load(mode=LoadMode.RATE, request_rate_rps=_RATE_RPS, num_requests=_REQUESTS)
+    return await _drive(make, truth, requests, load)
+
+
+async def _scripted(
+    make: TransportFactory, truth: TruthServer, scripts: Mapping[str, _Script]
+) -> dict[str, tuple[RequestRecord, TruthEntry]]:
+    """One request a script, all at once."""
+    label = os.urandom(4).hex()
+    ids = {f"{label}-{script}": script for script in scripts}
+    requests = [
+        _request(seq, request_id, _SCRIPTED | scripts[script], _SCRIPTED_TOKENS, return_token_ids=True)
+        for seq, (request_id, script) in enumerate(ids.items())
+    ]
+    driven = await _drive(make, truth, requests, _all_at_once(len(requests)), idle_s=_IDLE_S)
+    return {ids[record.request_id]: (record, entry) for record, entry in driven.pairs}
+
+
+async def _crowd(make: TransportFactory, truth: TruthServer) -> _Driven:
+    """Many fast streams at once, which the server still carries with ease."""
+    label = os.urandom(4).hex()
+    requests = [_request(seq, f"{label}-{seq}", _CROWD_STREAM, _CROWD_TOKENS) for seq in range(_CROWD)]
+    return await _drive(make, truth, requests, _all_at_once(_CROWD))
+
+
+def _all_at_once(count: int) -> Load:
+    return Load(mode=LoadMode.CONCURRENCY, concurrency=count, num_requests=count)
+
+
+def _judge_crowd(name: str, driven: _Driven, limits: Limits) -> Check:
+    events = sum(len(record.event_ns) for record, _ in driven.pairs)
+    return ought_to_reach(
+        f"{name}.events_per_cpu_s",
+        round(events / driven.cpu_s),
+        limits.events_per_cpu_s,
+        advice="use more workers, or fewer streams: this core cannot read many at once",
+    )
+
+
+def _judge_streams(name: str, driven: _Driven, limits: Limits) -> list[Check]:
+    """Latencies, counts and stamps of ordinary streams."""
+    measured = [(r, e) for r, e in driven.pairs if r.phase is Phase.MEASURE]
+    whole = [(r, e) for r, e in measured if r.outcome is Outcome.COMPLETED and r.first_ns is not None]
+    ttft = [bias for record, entry in whole if (bias := _ttft_bias_s(record, entry)) is not None]
+    tpot = [bias for record, entry in whole if (bias := _tpot_bias_s(record, entry)) is not None]
+    delay = [
+        (driven.origin_ns + stamp - emitted) / 1e9
+        for record, entry in whole
+        for stamp, emitted in zip(record.event_ns, entry.event_ns, strict=False)
+    ]
+    lag = [(r.sent_ns - r.due_ns) / 1e9 for r, _ in measured if r.sent_ns is not None and r.due_ns is not None]
+    busy = "the machine is busy, or its client too slow: run it alone, or take the other transport"
+    return [
+        equal(
+            f"{name}.completed", len(whole), len(measured), advice="ordinary streams failed: see the records of a run"
+        ),
+        at_most(f"{name}.ttft_bias_p50_s", _percentile(ttft, 50), limits.ttft_bias_p50_s, advice=busy),
+        at_most(f"{name}.ttft_bias_p99_s", _percentile(ttft, 99), limits.ttft_bias_p99_s, advice=busy),
+        at_most(
+            f"{name}.tpot_bias_p50_s",
+            median(abs(bias) for bias in tpot) if tpot else None,
+            limits.tpot_bias_s,
+            advice=busy,
+        ),
+        at_most(f"{name}.stamp_delay_p99_s", _percentile(delay, 99), limits.ttft_bias_p99_s, advice=busy),
+        at_most(f"{name}.schedule_lag_p99_s", _percentile(lag, 99), limits.schedule_lag_p99_s, advice=busy),
+        equal(f"{name}.requests_with_other_events", _differing(whole, _events), 0),
+        equal(f"{name}.requests_with_other_tokens", _differing(whole, _tokens), 0),
+        Check(
+            name=f"{name}.timing_source",
+            ok=True,
+            value=driven.timing_source,
+            advice=None if driven.timing_source == "kernel" else "arrivals are stamped when this process reads them",
+        ),
+    ]
+
+
+def _judge_shape(name: str, shape: str, record: RequestRecord, entry: TruthEntry) -> Check:
+    """A shape of stream passes when events, tokens and first arrival are the server's."""
+    bias = _ttft_bias_s(record, entry)
+    found = "as sent"
+    if record.outcome is not Outcome.COMPLETED:
+        found = f"{record.outcome}: {record.failure.kind if record.failure else 'no reason'}"
+    elif not _events(record, entry):
+        found = f"{len(record.event_ns)} events of {entry.events}"
+    elif not _tokens(record, entry):
+        found = f"{record.output_tokens} tokens of {entry.tokens}"
+    elif bias is None or abs(bias) > _SHAPE_TTFT_LIMIT_S:
+        found = "no first token" if bias is None else f"first token off by {bias:.3f} s"
+    elif shape == "reasoning" and record.first_output_ns != record.event_ns[2]:
+        found = "reasoning taken for output"
+    elif shape == "tokens_per_event" and record.event_tokens != (1, 4, 1, 4, 1, 4, 1):
+        found = f"tokens per event {record.event_tokens}"
+    return equal(f"{name}.shape.{shape}", found, "as sent")
+
+
+def _judge_fault(name: str, fault: str, record: RequestRecord, entry: TruthEntry) -> Check:
+    """A scripted failure passes when the record names its kind and keeps what had arrived."""
+    found: str = record.failure.kind if record.failure is not None else record.outcome
+    if len(record.event_ns) != entry.events:
+        found += f", {len(record.event_ns)} events of {entry.events}"
+    return equal(f"{name}.failure.{fault}", found, str(FAULTS[fault][1]))
+
+
+def _ttft_bias_s(record: RequestRecord, entry: TruthEntry) -> float | None:
+    """The client's time to first token less the server's."""
+    if record.first_ns is None or record.sent_ns is None or entry.first_ns is None:
+        return None
+    return (record.first_ns - record.sent_ns - (entry.first_ns - entry.recv_ns)) / 1e9
+
+
+def _tpot_bias_s(record: RequestRecord, entry: TruthEntry) -> float | None:
+    """The client's time per output token less the server's; None below two tokens."""
+    if record.first_ns is None or record.last_ns is None or entry.first_ns is None or entry.last_ns is None:
+        return None
+    if record.output_tokens is None or record.output_tokens < 2 or entry.tokens < 2:
+        return None
+    ours = (record.last_ns - record.first_ns) / (record.output_tokens - 1)
+    return (ours - (entry.last_ns - entry.first_ns) / (entry.tokens - 1)) / 1e9
+
+
+def _events(record: RequestRecord, entry: TruthEntry) -> bool:
+    return len(record.event_ns) == entry.events
+
+
+def _tokens(record: RequestRecord, entry: TruthEntry) -> bool:
+    return record.output_tokens == entry.tokens
+
+
+def _first_failure(pairs: Sequence[tuple[RequestRecord, TruthEntry]]) -> str | None:
+    failures = [record.failure for record, _ in pairs if record.failure is not None]
+    return f"an ordinary stream failed: {failures[0].kind}: {failures[0].message}" if failures else None
+
+
+def _differing(
+    pairs: Sequence[tuple[RequestRecord, TruthEntry]], same: Callable[[RequestRecord, TruthEntry], bool]
+) -> int:
+    return sum(not same(record, entry) for record, entry in pairs)
+
+
+def _percentile(values: Sequence[float], p: float) -> float | None:
+    return float(np.percentile(values, p)) if values else None
+
+
+def _descriptor_limit() -> int | None:
+    """Open descriptors that this process may reach; None where there is no such limit."""
+    try:
+        import resource
+    except ImportError:  # not a Unix
+        return None
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if hard == resource.RLIM_INFINITY else hard
+
+
+def _local_ports() -> int | None:
+    """Ports for outgoing connections to one address; None where the system does not say."""
+    with suppress(OSError, ValueError):
+        first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+        return last - first + 1
+    return None

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -44,6 +45,9 @@ RESOLUTION_NS = {
 
 _TRACE_KEYS = frozenset({"timestamp", "body", "session_id", "input_tokens", "output_tokens", "think_s"})
 _PROMPT_KEYS = frozenset({"prompt", "messages", "token_ids", "turns"})
+_LOOKED_AT = 100
+"""Lines in which a first object is looked for."""
+
 _EXPECTED = (
     "expected an Azure or BurstGPT CSV header, Mooncake lines (timestamp, input_length, output_length, hash_ids), "
     "Bailian lines (these and chat_id), ShareGPT (conversations), or prompt, messages, token_ids, turns, body or "
@@ -71,17 +75,19 @@ def detect(head: bytes, wanted: Format | None = None) -> Detected:
         return Detected(format=wanted)
     if is_array and wanted not in (None, Format.SHAREGPT):
         raise ValueError(f"is a JSON array; {wanted} data has one JSON object a line")
-    is_json = is_array or head.lstrip()[:1] == b"{"
-    if wanted is None and not is_json:
-        return Detected(format=_csv_format(head))
     first = _first_object(head, is_array=is_array)
-    if first is None and wanted is None:
-        raise ValueError(
-            "has no complete JSON object at its start (is it pretty-printed? one object a line is expected)"
-        )
-    first = first or {}
-    name = wanted or _json_format(first, is_array=is_array)
-    unused = tuple(sorted(set(first) - KNOWN_KEYS)) if name in (Format.NATIVE, Format.PROMPTS) else ()
+    if wanted is not None:
+        name = wanted
+    elif first is not None:
+        name = _json_format(first, is_array=is_array)
+    elif is_array and b'"conversations"' in head:  # a first conversation that is longer than the head
+        name = Format.SHAREGPT
+    elif is_array or head.lstrip()[:1] == b"{":
+        raise ValueError("has no complete JSON object on its first lines (one object a line is expected)")
+    else:
+        return Detected(format=_csv_format(head))
+    is_ours = name in (Format.NATIVE, Format.PROMPTS)
+    unused = tuple(sorted(set(first or ()) - KNOWN_KEYS)) if is_ours else ()
     return Detected(format=name, is_array=is_array, unused_keys=unused)
 
 
@@ -119,7 +125,7 @@ def _refuse_what_is_no_data(head: bytes) -> None:
 
 
 def _csv_format(head: bytes) -> Format:
-    header = next(iter(split_lines([head]))).data
+    header = next(raw.data for raw in split_lines([head]) if raw.data.strip())
     try:
         names = set(column_names(header))
     except BadRow as bad:
@@ -154,7 +160,7 @@ def _json_format(first: dict[str, Any], *, is_array: bool) -> Format:
 def _first_object(head: bytes, *, is_array: bool) -> dict[str, Any] | None:
     """The first row that is an object, so that a bad first row is named as such when the rows are checked."""
     try:
-        for raw in split_array([head]) if is_array else split_lines([head]):
+        for raw in split_array([head]) if is_array else islice(split_lines([head]), _LOOKED_AT):
             try:
                 value = msgspec.json.decode(raw.data)
             except (msgspec.DecodeError, UnicodeDecodeError):

@@ -106,6 +106,11 @@ class Destination:
         """Whether the connection is encrypted."""
         return self.scheme == "https"
 
+    @property
+    def origin(self) -> str:
+        """Scheme and authority as HTTP sees them; for a unix socket `http://localhost`."""
+        return f"{'https' if self.secure else 'http'}://{self.authority}"
+
     def request_target(self, path: str) -> str:
         """What stands in the request line for `path`: below the API's root for `/v1/…`, else below the prefix."""
         return self.api_root + path.removeprefix("/v1") if path.startswith("/v1/") else self.prefix + path

@@ -112,7 +112,7 @@ class Response:
             case b"transfer-encoding":
                 self.framed = self.chunked = b"chunked" in value.lower()
             case b"retry-after":
-                self._inbox.retry_after_s = _seconds(value)
+                self._inbox.retry_after_s = retry_after_s(value.decode("latin-1"))
 
     def on_headers_complete(self) -> None:
         if self.complete:
@@ -152,10 +152,10 @@ class Response:
         self.complete = True
 
 
-def _seconds(value: bytes) -> float | None:
-    """Retry-After in seconds; None for its other form, a date."""
+def retry_after_s(value: str | None) -> float | None:
+    """A Retry-After header in seconds; None without one and for its other form, a date."""
     try:
-        s = float(value)
+        s = float(value) if value is not None else -1.0
     except ValueError:
         return None
     return s if 0 <= s < float("inf") else None

@@ -5,6 +5,6 @@ import sys
 
 def main() -> None:
     """Entry point of the `loadgen` command: runs it and ends the process with its exit code."""
-    from loadgen.cli.app import run
+    from loadgen.cli.app import run_command_line
 
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(run_command_line(sys.argv[1:]))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import typer
 
 from loadgen import __version__
-from loadgen.cli import export, report, trace
+from loadgen.cli import demo, export, report, run, sweep, trace
 from loadgen.core.errors import ExitCode, LoadgenError
 
 
@@ -21,13 +21,12 @@ def build_app() -> typer.Typer:
             typer.echo(f"loadgen {__version__}")
             raise typer.Exit
 
-    report.register(app)
-    export.register(app)
-    trace.register(app)
+    for command in (demo, run, sweep, report, export, trace):
+        command.register(app)
     return app
 
 
-def run(arguments: Sequence[str]) -> int:
+def run_command_line(arguments: Sequence[str]) -> int:
     """Runs a command line (without the program's name) and returns its exit code."""
     try:
         result = build_app()(list(arguments), standalone_mode=True)

@@ -55,7 +55,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     option = typer.Option(
         *names,
         help=_help(field),
-        metavar=None if kind == (bool | None) else str(extra.get("metavar") or _metavar(field)),
+        metavar="" if kind == (bool | None) else str(extra.get("metavar") or _metavar(field)),
         rich_help_panel=str(extra.get("panel", "Options")),
         show_default=False,
     )

@@ -19,7 +19,7 @@ _SILENT_S = 5.0
 class RunProgress:
     """Follows one run's live counts until left. Draws only on a terminal; elsewhere it prints one line at the end."""
 
-    def __init__(self, live: LiveCounts, title: str, *, duration_s: float | None, enabled: bool = True) -> None:
+    def __init__(self, live: LiveCounts, title: str, duration_s: float | None, *, enabled: bool = True) -> None:
         self._live, self._title, self._duration_s = live, title, duration_s
         self._console = Console(stderr=True)
         self._enabled = enabled

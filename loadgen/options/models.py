@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic.config import JsonDict
 
 from loadgen.core.metrics.slo import parse_slo
 from loadgen.core.request import Endpoint
@@ -14,7 +15,7 @@ from loadgen.options.fields import DurationSeconds, FloatLadder, Headers, IntLad
 def _option(
     default: Any, help_text: str, *, panel: str, flags: tuple[str, ...] = (), metavar: str | None = None, **bounds: Any
 ) -> Any:
-    extra = {"panel": panel, "flags": list(flags), "metavar": metavar}
+    extra: JsonDict = {"panel": panel, "flags": list(flags), "metavar": metavar}
     return Field(default, description=help_text, json_schema_extra=extra, **bounds)
 
 

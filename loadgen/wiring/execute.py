@@ -108,6 +108,7 @@ async def execute(
             async with display(run.live, _title(load), load.duration_s):
                 end = await run.execute()
     finally:
+        clock.close()
         sink.close()
     manifest = replace(
         manifest,

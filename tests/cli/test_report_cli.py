@@ -16,7 +16,7 @@ import pytest
 
 from loadgen.adapters.store.run_folder import RunFolder
 from loadgen.adapters.store.sweep_folder import create_level, create_sweep
-from loadgen.cli.app import run as run_command
+from loadgen.cli.app import run_command_line as run_command
 from loadgen.core.analysis.analyse import analyse
 from loadgen.core.analysis.ladder import knee_of
 from loadgen.core.metrics.summary import Sweep

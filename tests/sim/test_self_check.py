@@ -53,6 +53,7 @@ async def checked(kind: type[NativeTransport]) -> dict[str, Check]:
         return {check.name: check for check in await check_transport("t", make, truth, NATIVE_LIMITS)}
 
 
+@pytest.mark.slow
 async def test_an_honest_client_is_believed():
     """The native transport counts every event and token, reads every shape and names every failure."""
     checks = await checked(NativeTransport)

@@ -79,6 +79,6 @@ def client_for():
     """A control-plane client for a root URL."""
 
     def make(url: str, **options: Any) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(base_url=url, trust_env=False, **options)
+        return httpx2.AsyncClient(base_url=url, trust_env=False, verify=False, **options)
 
     return make

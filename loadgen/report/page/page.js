@@ -71,7 +71,7 @@
         filter: (u, splits) => splits,
         values: (u, splits) => thinned(u, splits, 26).map((x) => (x === null ? "" : plain(x))),
       };
-    return { values: (u, splits) => splits.map(plain) };
+    return { values: (u, splits) => splits.map((x) => plain(x) + (chart.kind === "time" ? " s" : "")) };
   };
   const thinned = (u, splits, apart) => {
     let before = -Infinity;

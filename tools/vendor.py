@@ -23,7 +23,7 @@ def fetch(folder: Path) -> Path:
     """The package's archive, as npm delivers it into `folder`; npm checks its integrity."""
     subprocess.run(
         ["npm", "pack", "--silent", f"{PACKAGE}@{VERSION}"], cwd=folder, check=True, stdout=subprocess.DEVNULL
-    )  # noqa: S603, S607
+    )
     return folder / f"{PACKAGE}-{VERSION}.tgz"
 
 

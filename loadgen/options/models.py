@@ -50,6 +50,18 @@ class CommonOptions(BaseModel):
         metavar="native|httpx",
     )
 
+    http2: bool = _option(False, "Speak HTTP/2 (httpx transport).", panel="Target")
+    proxy: str | None = _option(
+        None,
+        "Send through this proxy (httpx transport); none is taken from the environment.",
+        panel="Target",
+        metavar="URL",
+    )
+    client_cert: Path | None = _option(
+        None, "Client certificate in PEM form, with its key or beside --client-key.", panel="Target", metavar="FILE"
+    )
+    client_key: Path | None = _option(None, "Key of the client certificate.", panel="Target", metavar="FILE")
+
     trace: Path | None = _option(None, "Trace file to replay or to take requests from.", panel="Data", metavar="FILE")
     trace_format: str = _option(
         "auto", "Format of the trace file: auto, azure, mooncake, burstgpt, bailian, sharegpt, native.", panel="Data"
@@ -189,6 +201,10 @@ class CommonOptions(BaseModel):
             raise ValueError("--trace-from must come before --trace-to")
         if (self.trace_from is not None or self.trace_to is not None) and self.trace is None:
             raise ValueError("--trace-from and --trace-to need --trace")
+        if (self.http2 or self.proxy is not None) and self.transport != "httpx":
+            raise ValueError("--http2 and --proxy need --transport httpx")
+        if self.client_key is not None and self.client_cert is None:
+            raise ValueError("--client-key needs --client-cert")
         if self.token_ids and self.endpoint is not Endpoint.COMPLETIONS:
             raise ValueError("--token-ids needs --endpoint completions")
         return self

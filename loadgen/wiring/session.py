@@ -5,6 +5,7 @@ import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from loadgen.adapters.clock import MonotonicClock
@@ -63,14 +64,17 @@ class Session:
         timeouts = Timeouts(connect_s=options.connect_timeout, idle_s=options.idle_timeout, total_s=options.timeout)
         path = "/v1" + options.endpoint.path
         if options.transport == "httpx":
-            return HttpxTransport(self.destination, clock, timeouts=timeouts, path=path)
-        return NativeTransport(self.destination, clock, timeouts=timeouts, path=path, spares=spares)
+            return HttpxTransport(
+                self.destination, clock, path=path, timeouts=timeouts, http2=options.http2, proxy=options.proxy
+            )
+        return NativeTransport(self.destination, clock, path=path, timeouts=timeouts, spares=spares)
 
     def stored_options(self) -> dict[str, Any]:
         """The resolved options as strict JSON, without secrets: header values are left out, only their names stay."""
         stored = self.options.model_dump(mode="json")
         stored["url"] = self.destination.url
         stored["header"] = sorted(self.options.header)
+        stored["proxy"] = None if self.options.proxy is None else "given"
         stored["seed"] = self.seed
         return stored
 
@@ -82,7 +86,9 @@ async def open_session(options: CommonOptions, *, progress: ReadProgress | None 
         options.url,
         api_key=_api_key(options.api_key_env),
         headers=options.header,
-        ca_file=None if options.ca_file is None else str(options.ca_file),
+        ca_file=_text(options.ca_file),
+        client_cert=_text(options.client_cert),
+        client_key=_text(options.client_key),
         insecure=options.insecure,
     )
     seed = secrets.randbits(32) if options.seed is None else options.seed
@@ -100,6 +106,10 @@ async def open_session(options: CommonOptions, *, progress: ReadProgress | None 
         )
     finally:
         workload.close()
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
 
 
 def _api_key(variable: str | None) -> str | None:

@@ -48,9 +48,11 @@ def _latency(name: str, definition: str, no_value: str, *, scope: Scope = Scope.
     )
 
 
-def _run(path: str, unit: str, better: Better, definition: str, no_value: str) -> MetricSpec:
+def _run(
+    path: str, unit: str, better: Better, definition: str, no_value: str, *, name: str | None = None
+) -> MetricSpec:
     return MetricSpec(
-        name=path.rpartition(".")[2],
+        name=path.rpartition(".")[2] if name is None else name,
         path=path,
         unit=unit,
         display_unit=unit,
@@ -107,8 +109,22 @@ _SPECS = (
         "rate.offered_rps", "1/s", Better.NEITHER, "requests due in the window / window", "no due instants; no window"
     ),
     _run("rate.sent_rps", "1/s", Better.NEITHER, "requests sent in the window / window", "no window"),
-    _run("concurrency.peak", "requests", Better.NEITHER, "largest number in flight in the window", "never: 0"),
-    _run("concurrency.mean", "requests", Better.NEITHER, "time-weighted mean in flight in the window", "no window"),
+    _run(
+        "concurrency.peak",
+        "requests",
+        Better.NEITHER,
+        "largest number in flight in the window",
+        "never: 0",
+        name="concurrency_peak",
+    ),
+    _run(
+        "concurrency.mean",
+        "requests",
+        Better.NEITHER,
+        "time-weighted mean in flight in the window",
+        "no window",
+        name="concurrency_mean",
+    ),
     _run("slo.attainment_ratio", "ratio", Better.HIGHER, "good / due in the window", "nothing due; no objectives"),
     _run(
         "speculation.acceptance_length",

@@ -1,5 +1,6 @@
 """The knee of a ladder of load."""
 
+import math
 from collections.abc import Sequence
 
 KNEE_GAIN = 0.25
@@ -15,7 +16,7 @@ def knee_index(levels: Sequence[float], throughput: Sequence[float]) -> int | No
     """
     for place in range(1, len(levels)):
         load = levels[place] / levels[place - 1] - 1
-        gain = throughput[place] / throughput[place - 1] - 1 if throughput[place - 1] > 0 else 0.0
+        gain = throughput[place] / throughput[place - 1] - 1 if throughput[place - 1] > 0 else math.inf
         if gain < KNEE_GAIN * load:
             return place - 1
     return None

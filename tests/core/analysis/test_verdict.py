@@ -1,0 +1,388 @@
+"""Each doubt on the run that deserves it, and not on the one that does not."""
+
+import re
+
+import numpy as np
+import pytest
+
+from loadgen.core.analysis.verdict import RULES, FindingKind, Severity
+from loadgen.core.record import FailureKind, Outcome, RequestRecord, RequestSpeculation
+from loadgen.core.request import Phase
+from loadgen.core.run import ClientFacts, TimingSource, Window
+from tests.core.analysis.factory import MS, S, answered, failed, findings, open_loop, summarised, unsent
+
+
+def window(end_s: float, start_s: float = 0.0) -> Window:
+    return Window(start_ns=round(start_s * S), end_ns=round(end_s * S), kind="duration")
+
+
+def closed_loop(n: int = 120, **changes: object) -> list[RequestRecord]:
+    """One slot, requests of 280 ms each following the one before."""
+    return [answered(seq, sent_ms=281 * seq, **changes) for seq in range(n)]
+
+
+def arrivals(n: int = 120, every_ms: float = 100, **changes: object) -> list[RequestRecord]:
+    """An open loop of 10 requests/s sent on time."""
+    return [answered(seq, sent_ms=every_ms * seq, lag_ms=0, **changes) for seq in range(n)]
+
+
+def client(**changes: object) -> ClientFacts:
+    return ClientFacts(timing_source=TimingSource.KERNEL, **changes)
+
+
+@pytest.mark.parametrize("records", [closed_loop(), arrivals()], ids=["closed", "open"])
+def test_a_sound_run_has_no_finding(records: list[RequestRecord]) -> None:
+    """A quiet client, a steady server, complete counts: nothing to say."""
+    load = {} if records[0].due_ns is None else {"load": open_loop()}
+    summary = summarised(records, client=client(cpu_ratio=0.3, loop_stall_p99_s=0.001), **load)
+    assert summary.verdict.findings == ()
+    assert summary.verdict.valid
+
+
+def test_every_kind_has_its_rule() -> None:
+    """One function a kind."""
+    assert len(RULES) == len(FindingKind)
+    assert {rule.__name__ for rule in RULES} == {kind.value for kind in FindingKind}
+
+
+def test_gravest_first_and_one_invalid_finding_makes_the_run_invalid() -> None:
+    """The order in which people read them."""
+    verdict = summarised([failed(seq, sent_ms=100 * seq) for seq in range(5)]).verdict
+    severities = [Severity(finding.severity) for finding in verdict.findings]
+    assert severities == sorted(severities, key=list(Severity).index)
+    assert severities[0] is Severity.INVALID
+    assert not verdict.valid
+
+
+# --- what makes a run invalid
+
+
+def test_sent_below_offered() -> None:
+    """90 of 100 due were sent in the window and there was no cap: the server saw another load."""
+    records = arrivals(90) + [unsent(90 + seq, due_ms=9000 + 100 * seq) for seq in range(10)]
+    found = findings(records, load=open_loop(), window=window(10))["sent_below_offered"]
+    assert found.severity == "invalid"
+    assert "90 of 100 requests due were sent in time (90.0%" in found.evidence
+
+
+def test_sent_below_offered_needs_more_than_five_percent() -> None:
+    """96 of 100 is within the limit."""
+    records = arrivals(96) + [unsent(96 + seq, due_ms=9600 + 100 * seq) for seq in range(4)]
+    assert "sent_below_offered" not in findings(records, load=open_loop(), window=window(10))
+
+
+def test_sent_late_out_of_the_window_is_below_offered() -> None:
+    """A client that falls behind by half sends half of what is due in time."""
+    records = [answered(seq, sent_ms=200 * seq, lag_ms=100 * seq) for seq in range(100)]
+    found = findings(records, load=open_loop(), window=window(10))
+    assert "50 of 100" in found["sent_below_offered"].evidence
+    assert "client_lag" in found
+
+
+def test_a_cap_is_not_the_client_falling_behind() -> None:
+    """With a cap the load is what the cap lets through: a warning, not an invalid run."""
+    records = [
+        answered(seq, sent_ms=400 * seq, lag_ms=200 * seq, cap_wait_ns=200 * MS * seq, ttft_ms=400, tokens=1)
+        for seq in range(50)
+    ] + [unsent(50 + seq, due_ms=10_000 + 200 * seq, cap_wait_ns=MS) for seq in range(50)]
+    found = findings(records, load=open_loop(request_rate_rps=5.0, max_concurrency=1), window=window(20))
+    assert "sent_below_offered" not in found
+    assert "client_lag" not in found
+    assert found["cap_limited"].severity == "warning"
+
+
+def test_waiting_for_an_answer_of_the_session_is_not_the_client_falling_behind() -> None:
+    """A turn that is due before its predecessor's answer waits for the server."""
+    records = arrivals(50) + [
+        answered(50 + seq, sent_ms=20_000, lag_ms=15_000, cap_wait_ns=15 * S, session_id="s", turn=1)
+        for seq in range(40)
+    ]
+    records += [unsent(90 + seq, due_ms=5000, session_id="s", turn=2) for seq in range(10)]
+    found = findings(records, load=open_loop(), window=window(10))
+    assert "sent_below_offered" not in found
+    assert "client_lag" not in found
+
+
+def test_client_lag() -> None:
+    """p99 of the client's own lateness over 50 ms."""
+    late = [answered(seq, sent_ms=100 * seq, lag_ms=60 if seq % 20 == 0 else 0) for seq in range(120)]
+    found = findings(late, load=open_loop())["client_lag"]
+    assert found.severity == "invalid"
+    assert "60 ms at p99; the limit is 50 ms" in found.evidence
+
+
+def test_client_lag_is_judged_by_what_is_measured() -> None:
+    """60 ms late is little against a TTFT of one second: the limit is then 100 ms."""
+    late = [answered(seq, sent_ms=100 * seq, lag_ms=60, ttft_ms=1000) for seq in range(120)]
+    assert "client_lag" not in findings(late, load=open_loop())
+
+
+def test_client_cpu_needs_both_signs() -> None:
+    """A full core and late reads; either alone is a warning."""
+    late = closed_loop(stamp_lag_ns=6 * MS)
+    found = findings(late, client=client(cpu_ratio=0.96))
+    assert found["client_cpu"].severity == "invalid"
+    assert "client_busy" not in found
+    only_busy = findings(closed_loop(stamp_lag_ns=1 * MS), client=client(cpu_ratio=0.96))
+    assert "client_cpu" not in only_busy
+    assert "CPU 96%" in only_busy["client_busy"].evidence
+    only_late = findings(late, client=client(cpu_ratio=0.5))
+    assert "client_cpu" not in only_late
+    assert "reads late by 6 ms" in only_late["client_busy"].evidence
+
+
+def test_without_kernel_stamps_the_event_loop_tells() -> None:
+    """A stalled loop under a full core is as bad as late stamps."""
+    facts = client(cpu_ratio=1.0, loop_stall_p99_s=0.02)
+    assert findings(closed_loop(), client=facts)["client_cpu"].severity == "invalid"
+    alone = findings(closed_loop(), client=client(cpu_ratio=0.2, loop_stall_p99_s=0.02))
+    assert "event loop late by 20 ms" in alone["client_busy"].evidence
+
+
+def test_no_completion_in_the_window() -> None:
+    """Answers that all end after the window leave nothing to report."""
+    records = [answered(seq, sent_ms=0, ttft_ms=3000) for seq in range(5)]
+    found = findings(records, window=window(2))["no_completion"]
+    assert found.severity == "invalid"
+    assert "5 completed at all" in found.evidence
+
+
+# --- what is said beside the numbers
+
+
+def test_failures_stand_beside_the_percentiles() -> None:
+    """250 of 256 failed: the share is said, and that percentiles cover six."""
+    found = findings([*closed_loop(6), *(failed(10 + seq) for seq in range(250))])["failures"]
+    assert "250 of 256 requests failed (97.7%): http_5xx 250" in found.evidence
+    assert "cover the 6 that completed" in found.advice
+
+
+def test_every_request_refused_alike() -> None:
+    """A dropped key answers 401 to everything: the message is shown, and it is no load problem."""
+    refused = [failed(seq, kind=FailureKind.HTTP_4XX, status=401, message="no key") for seq in range(20)]
+    found = findings(refused)
+    assert "Every failure is HTTP 401: no key" in found["same_error"].evidence
+    assert "no_completion" in found
+    assert "same_error" not in findings([*refused, failed(30)])
+    assert "same_error" not in findings([failed(0)])
+
+
+def test_dropped_arrivals() -> None:
+    """Due and never sent is said."""
+    assert "2 of 122 requests" in findings([*arrivals(), unsent(200), unsent(201)])["arrivals_dropped"].evidence
+
+
+def test_cap_limited_names_the_slots_that_the_rate_needs() -> None:
+    """10 requests/s of 1 s through 5 slots: Little's law asks for about 10."""
+    records = [
+        answered(seq, sent_ms=200 * seq, lag_ms=100 * seq, cap_wait_ns=100 * MS * seq, ttft_ms=1000, tokens=1)
+        for seq in range(101)
+    ]
+    found = findings(records, load=open_loop(max_concurrency=5))["cap_limited"]
+    assert "one of 5 slots; 10 requests/s of 1 s need about 10" in found.evidence
+
+
+def test_a_cap_that_is_not_reached_is_no_doubt() -> None:
+    """Waits of a hundredth of the latency are nothing."""
+    records = arrivals(cap_wait_ns=MS)
+    assert "cap_limited" not in findings(records, load=open_loop(max_concurrency=50))
+
+
+def test_coalesced_delivery() -> None:
+    """One event in ten together with the one before it."""
+    stamps = tuple(100 * MS + 20 * MS * (place - place // 10) for place in range(101))
+    bunched = closed_loop(30, event_ns=stamps, tokens=101)
+    assert re.search(r"^10\.0% of events arrived together", findings(bunched)["coalesced"].evidence)
+    few = tuple(100 * MS + 20 * MS * (place - place // 50) for place in range(101))
+    assert "coalesced" not in findings(closed_loop(30, event_ns=few, tokens=101))
+
+
+def test_stalled_stamps() -> None:
+    """More than one event in a hundred has a later segment's stamp."""
+    assert "20.0%" in findings(closed_loop(30, stalled_events=2))["stalled_stamps"].evidence
+    assert "stalled_stamps" not in findings([*closed_loop(119), answered(200, sent_ms=281 * 119, stalled_events=2)])
+
+
+def test_replies_not_streamed() -> None:
+    """Asked for a stream and got a body; nothing to say when no stream was asked for."""
+    whole = {"streamed": False, "first_ns": None, "first_output_ns": None, "event_ns": (), "event_tokens": None}
+    records = [*closed_loop(118), *(answered(200 + seq, sent_ms=281 * (118 + seq), **whole) for seq in range(2))]
+    assert "2 of 120 replies" in findings(records)["not_streamed"].evidence
+    assert "not_streamed" not in findings(records, options={"stream": False})
+
+
+def test_usage_missing() -> None:
+    """Counts that are not the server's are named."""
+    records = [
+        *closed_loop(110),
+        *(answered(200 + seq, output_tokens_from=None, output_tokens=None) for seq in range(3)),
+    ]
+    assert "3 of 113" in findings(records)["usage_missing"].evidence
+
+
+def test_token_counts_that_disagree() -> None:
+    """The server says 10 a request where 7 came; a stop token without text is forgiven."""
+    found = findings(closed_loop(event_tokens=(1,) * 7))["token_counts_disagree"]
+    assert "360 of 1200 tokens (30.0%)" in found.evidence
+    assert "token_counts_disagree" not in findings(closed_loop(event_tokens=(1,) * 9))
+
+
+def test_hidden_reasoning() -> None:
+    """Counted and not streamed."""
+    hidden = closed_loop(output_tokens=650, reasoning_tokens=640, event_tokens=None)
+    found = findings(hidden)
+    assert "120 of 120 answers" in found["reasoning_hidden"].evidence
+    assert "token_counts_disagree" not in found
+
+
+def test_decode_that_was_not_timed() -> None:
+    """Answers in one piece have no TPOT and are counted."""
+    at_once = closed_loop(tokens=1, output_tokens=320, event_tokens=None)
+    assert "120 answers of two tokens or more" in findings(at_once)["decode_not_timed"].evidence
+    assert "decode_not_timed" not in findings(closed_loop(tokens=1))
+
+
+def test_first_events_of_several_tokens() -> None:
+    """Four of 13 tokens in the first event: by how much TPOT is too low is said."""
+    found = findings(closed_loop(tokens=10, output_tokens=13, event_tokens=(4, *(1,) * 9)))["first_event_several"]
+    assert found.severity == "info"
+    assert "In 120 of 120 answers" in found.evidence
+    assert "too low by 25.0%" in found.evidence
+
+
+def test_lengths_that_are_not_those_asked_for() -> None:
+    """max_tokens 256 and answers of 10; prompts 15 % over: actual lengths are used, the difference is said."""
+    found = findings(closed_loop(planned_output_tokens=256, planned_input_tokens=85))
+    assert "1200 output tokens where 30720 were asked for (0.04 x)" in found["output_length"].evidence
+    assert "12000 input tokens where 10200 were asked for (1.18 x)" in found["input_length"].evidence
+    assert {found["output_length"].severity, found["input_length"].severity} == {"info"}
+    exact = findings(closed_loop(planned_output_tokens=10, planned_input_tokens=95))
+    assert not {"output_length", "input_length"} & set(exact)
+
+
+def test_objective_without_a_value() -> None:
+    """One-token answers under a TPOT objective are not good; a closed loop has no TTFT from due."""
+    records = [answered(seq, sent_ms=281 * seq, tokens=1 if seq < 12 else 10) for seq in range(120)]
+    found = findings(records, slo={"tpot_s": 0.05, "ttft_s": 0.5})["objective_without_value"]
+    assert "tpot_s: 12." in found.evidence
+    assert "ttft_s: " not in found.evidence
+    assert (
+        "ttft_from_due_s: 120"
+        in findings(closed_loop(), slo={"ttft_from_due_s": 1.0})["objective_without_value"].evidence
+    )
+
+
+def test_warmup_drift() -> None:
+    """The first 16 of 160 are three times as slow: their number is the advice."""
+    rng = np.random.default_rng(0)
+    slow = [(3.0 if seq < 16 else 1.0) * float(rng.lognormal(4.6, 0.2)) for seq in range(160)]
+    records = [answered(seq, sent_ms=1000 * seq, ttft_ms=slow[seq]) for seq in range(160)]
+    found = findings(records)["warmup_drift"]
+    assert re.search(
+        r"ttft_s median of the first 1\d requests [23]\.\d\d x that of the rest \(99% interval", found.evidence
+    )
+    assert re.search(r"--warmup-requests 1\d\)", found.advice)
+    assert "tpot_s" not in found.evidence
+
+
+def test_rising_latency_is_not_cured_by_warmup() -> None:
+    """A queue that grows makes the beginning the faster part."""
+    rng = np.random.default_rng(0)
+    records = [
+        answered(seq, sent_ms=100 * seq, lag_ms=0, ttft_ms=(20 + 5 * seq) * float(rng.lognormal(0, 0.1)))
+        for seq in range(200)
+    ]
+    assert "Latency rises over the window" in findings(records, load=open_loop())["warmup_drift"].advice
+
+
+def test_noise_is_no_drift() -> None:
+    """Scattered latencies without a trend."""
+    rng = np.random.default_rng(1)
+    records = [answered(seq, sent_ms=1000 * seq, ttft_ms=float(rng.lognormal(4.6, 0.5))) for seq in range(200)]
+    assert "warmup_drift" not in findings(records)
+
+
+def test_numbers_that_do_not_fit_together() -> None:
+    """Twice as many arrivals as completions: concurrency is not rate times latency."""
+    records = [answered(seq, sent_ms=10 * seq, lag_ms=0, ttft_ms=5 * seq, tokens=1) for seq in range(1000)]
+    found = findings(records, load=open_loop(request_rate_rps=100.0), window=window(10))["not_steady"]
+    assert re.search(r"Mean concurrency is \d+, but 66\.\d requests/s", found.evidence)
+
+
+def test_short_window() -> None:
+    """A window shorter than two answers."""
+    assert "short_window" in findings(closed_loop(3), window=window(0.5))
+    assert "short_window" not in findings(closed_loop(3), window=window(0.6))
+
+
+def test_too_few_requests_for_a_p99() -> None:
+    """99 completions do not carry it; 100 do."""
+    found = findings(closed_loop(99))["too_few_requests"]
+    assert (found.severity, found.evidence) == ("info", "99 completed requests; a p99 needs 100.")
+    assert "too_few_requests" not in findings(closed_loop(100))
+
+
+def test_foreign_traffic() -> None:
+    """The server generated twice what this client got, warm-up included."""
+    records = [answered(500, phase=Phase.WARMUP), *closed_loop()]
+    found = findings(records, server={"generation_tokens_delta": 2420})["foreign_traffic"]
+    assert "2420 tokens during the run, this client got 1210" in found.evidence
+    assert "foreign_traffic" not in findings(records, server={"generation_tokens_delta": 1210})
+    assert "foreign_traffic" not in findings(records, server={"generation_tokens_delta": None})
+
+
+def test_foreign_traffic_is_not_claimed_without_the_clients_own_count() -> None:
+    """A cancelled answer of unknown length may hold the difference."""
+    cut = answered(500, output_tokens=None, event_tokens=None, outcome=Outcome.CANCELLED)
+    assert "foreign_traffic" not in findings([*closed_loop(), cut], server={"generation_tokens_delta": 2420})
+
+
+def test_hidden_reasoning_is_the_servers_work_for_us() -> None:
+    """Tokens that were not streamed were generated for this client all the same."""
+    records = closed_loop(output_tokens=650, reasoning_tokens=640, event_tokens=None)
+    assert "foreign_traffic" not in findings(records, server={"generation_tokens_delta": 78_000})
+
+
+def test_prefix_cache_hits_of_this_run() -> None:
+    """Half of the input tokens were cached: repeated prompts; expected in conversations."""
+    found = findings(closed_loop(cached_input_tokens=50))["prefix_cache"]
+    assert found.severity == "warning"
+    assert "6000 of 12000 input tokens" in found.evidence
+    talk = findings(closed_loop(cached_input_tokens=50, session_id="s", turn=1))["prefix_cache"]
+    assert talk.severity == "info"
+    assert "prefix_cache" not in findings(closed_loop(cached_input_tokens=10))
+    assert "prefix_cache" not in findings(closed_loop(cached_input_tokens=0), server={"prefix_hit_ratio": 0.93})
+
+
+def test_acceptance_on_invented_text_says_nothing() -> None:
+    """Said only where acceptance is shown."""
+    drafted = closed_loop(
+        speculation=RequestSpeculation(steps=4, drafted_tokens=12, accepted_tokens=6, histogram=(1, 1, 1, 1))
+    )
+    assert "invented_text" in findings(drafted, data={"text": "invented"})
+    assert "invented_text" not in findings(drafted, data={"text": "real"})
+    assert "invented_text" not in findings(closed_loop(), data={"text": "invented"})
+
+
+def test_connections_opened_during_the_run() -> None:
+    """TTFT holds the opening of a connection."""
+    assert "120 of 120 requests" in findings(closed_loop(connect_ns=MS))["connections_opened"].evidence
+    assert "connections_opened" not in findings([*closed_loop(119), answered(500, sent_ms=281 * 119, connect_ns=MS)])
+
+
+def test_interrupted_and_killed_runs_say_so() -> None:
+    """Ended by a signal, or without an end and with requests that have no record."""
+    stopped = findings(closed_loop(), interrupted=True, ended_by="interrupt")["interrupted"]
+    assert stopped.evidence == "The run ended by interrupt."
+    killed = findings(closed_loop(), planned=150, interrupted=None, ended_by=None)["interrupted"]
+    assert killed.evidence == "The run was killed before its end; 30 planned requests have no record."
+
+
+def test_findings_speak_plainly() -> None:
+    """Every text is a sentence or more, without an unformatted number."""
+    records = [failed(seq, sent_ms=100 * seq) for seq in range(5)]
+    for finding in summarised(records, planned=9, interrupted=True).verdict.findings:
+        for text in (finding.evidence, finding.advice):
+            assert text[0].isupper() or text[0].isdigit()
+            assert text.endswith(".") or finding.kind == "same_error"
+            assert not re.search(r"\d\.\d{5}", text)

@@ -202,7 +202,7 @@ def _record(draw: st.DrawFn, seq: int) -> RequestRecord:
     return RequestRecord(seq=seq, request_id=f"r{seq}", phase=phase, outcome=outcome, **fields)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(records())
 def test_any_records_make_a_strict_summary_that_reads_back(made: list[RequestRecord]) -> None:
     """No NaN, no infinity, no exception; the file gives the same values again."""
@@ -215,7 +215,7 @@ def test_any_records_make_a_strict_summary_that_reads_back(made: list[RequestRec
     assert summary.concurrency.peak <= counts.sent + summary.warmup_requests
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(records(), st.randoms(use_true_random=False))
 def test_the_order_of_records_changes_no_count(made: list[RequestRecord], random: Any) -> None:
     """Records stand in the order in which requests ended; any other order counts the same."""

@@ -72,15 +72,12 @@ class Sections:
         if len(np.unique(seqs)) != len(seqs):
             raise InternalError(f"{len(seqs) - len(np.unique(seqs))} measured requests have a second record")
         by_outcome = {outcome: _count(table.measured & table.has(outcome)) for outcome in Outcome}
-        recorded = len(seqs)
-        planned = self.manifest.planned
-        if planned is None or self.manifest.ended_by == "duration":
-            planned = recorded  # how many will be started is known only at the end
-        if recorded > planned:
-            raise InternalError(f"{recorded} records of measured requests, but only {planned} were planned")
-        missing = planned - recorded
+        planned = len(table) if self.manifest.planned is None else self.manifest.planned
+        missing = planned - len(table)
+        if missing < 0:
+            raise InternalError(f"{len(table)} requests have a record, but only {planned} were planned")
         counts = RequestCounts(
-            planned=planned,
+            planned=len(seqs) + missing,
             sent=_count(self.sent),
             completed=by_outcome[Outcome.COMPLETED],
             failed=by_outcome[Outcome.FAILED],

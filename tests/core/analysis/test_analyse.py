@@ -342,15 +342,16 @@ def test_requests_of_a_killed_run_without_a_record_count_as_cancelled() -> None:
     assert (summary.requests.planned, summary.requests.completed, summary.requests.cancelled) == (30, 12, 18)
 
 
-def test_a_run_by_duration_plans_what_it_started() -> None:
-    """A limit by number that the time did not reach loses nothing."""
-    summary = summarised(closed_loop(12), planned=30, ended_by="duration")
+def test_planned_requests_of_the_manifest_include_warmup() -> None:
+    """15 records for 15 planned requests, three of them warm-up: nothing is missing, twelve were measured."""
+    warm = [answered(100 + seq, phase=Phase.WARMUP) for seq in range(3)]
+    summary = summarised(closed_loop(12) + warm, planned=15)
     assert (summary.requests.planned, summary.requests.cancelled, summary.interrupted) == (12, 0, False)
 
 
 def test_more_records_than_requests_is_loud() -> None:
     """A broken promise of ours hides no number."""
-    with pytest.raises(InternalError, match="12 records of measured requests, but only 10 were planned"):
+    with pytest.raises(InternalError, match="12 requests have a record, but only 10 were planned"):
         summarised(closed_loop(12), planned=10)
 
 

@@ -82,9 +82,9 @@ class RunManifest:
     """Everything needed to repeat a run or to refuse a comparison. Holds no secret.
 
     `options` are the resolved options as strict JSON, `data` says what was replayed (file name, digest, counts, what
-    was dropped), `slo` maps a metric (`ttft_s`) to its limit in seconds, `planned` counts the requests, warm-up included,
-    that are to have a record (None where that is not known). `window`, `client`, `interrupted`,
-    `ended_by` and `ended_unix_ns` are written when the run ends; until then they are None.
+    was dropped), `slo` maps a metric (`ttft_s`) to its limit in seconds, `planned` counts the requests that are to have
+    a record, warm-up included, None where that is not known. `window`, `client`, `interrupted`, `ended_by` and
+    `ended_unix_ns` are written when the run ends; until then they are None.
     """
 
     schema: str = MANIFEST_SCHEMA

@@ -170,6 +170,7 @@ def _term(key: str, label: str) -> str:
 
 
 def _run_header(summary: Summary, name: str) -> str:
+    load = load_text(summary)
     interrupted = ", interrupted" if summary.interrupted else ""
     engine = " ".join(part for part in (summary.target.engine, summary.target.engine_version) if part)
     engine_text = f", {_foreign(engine)}" if engine else ""
@@ -177,7 +178,7 @@ def _run_header(summary: Summary, name: str) -> str:
 <p class="eyebrow">loadgen run {_foreign(summary.run_id)}, {_foreign(summary.started_at)}{interrupted}</p>
 <h1>{_foreign(name)}</h1>
 <p class="subtitle"><b>{_foreign(summary.target.model)}</b> at {_foreign(summary.target.url)}{engine_text}.
-{_esc(load_text(summary))}.</p>
+{_esc(load[0].upper() + load[1:])}.</p>
 {_verdict(summary)}
 </header>"""
 
@@ -310,7 +311,9 @@ def _run_figures(summary: Summary) -> list[Figure]:
                 label="Acceptance length",
                 value=number(summary.speculation.acceptance_length),
                 unit="tokens",
-                beside=f"{percent(summary.speculation.acceptance_ratio)} of drafts accepted",
+                beside=f"from {printable(summary.speculation.origin).replace('_', ' ')}"
+                if summary.speculation.acceptance_ratio is None
+                else f"{percent(summary.speculation.acceptance_ratio)} of drafted tokens accepted",
             )
         )
     return figures

@@ -34,6 +34,8 @@ _DERIVED: Mapping[str, str] = {
     "error_adjusted": "the same percentiles with every failed or dropped request counted as infinity",
 }
 
+_FROM_PLAN = frozenset({"ttft_from_due_s", "e2el_from_due_s", "schedule_lag_s"})
+
 SEVERITIES = ("invalid", "warning", "info")
 
 _CONTROL = frozenset({"Cc", "Cs", "Cf", "Zl", "Zp"})
@@ -142,6 +144,7 @@ def timing_text(source: str) -> str:
         "kernel": "arrivals stamped by the kernel",
         "user": "arrivals stamped by this client at each read",
         "coroutine": "arrivals stamped in a coroutine after each read",
+        "unknown": "it is not known who stamped the arrivals",
     }.get(source, printable(source))
 
 
@@ -199,14 +202,22 @@ def population_text(summary: Summary) -> str:
 
 
 def shown_latencies(summary: Summary) -> list[tuple[str, Distribution]]:
-    """The latency rows that apply to this load: a closed loop has no planned instants, hence no lag and no from-due."""
-    rows = []
+    """The latency rows that apply to this load.
+
+    A closed loop has no planned instants, hence no lag and no latency from due; the wait for a slot is shown when
+    something waited.
+    """
+    rows: list[tuple[str, Distribution]] = []
     for key in LATENCY_LABELS:
-        distribution: Distribution = getattr(summary.latency, key)
-        from_plan = key in ("ttft_from_due_s", "e2el_from_due_s", "schedule_lag_s", "cap_wait_s")
-        if from_plan and distribution.n == 0:
-            continue
-        rows.append((key, distribution))
+        found: Distribution = getattr(summary.latency, key)
+        if key == "cap_wait_s":
+            applies = bool(found.max)
+        elif key in _FROM_PLAN:
+            applies = summary.load.mode is not LoadMode.CONCURRENCY or found.n > 0
+        else:
+            applies = True
+        if applies:
+            rows.append((key, found))
     return rows
 
 

@@ -120,3 +120,12 @@ def test_levels_out_of_order_and_twice(sweep: Sweep, hostile_sweep: Sweep, empty
         assert all(map(well_formed, ladder_charts(odd)))
     assert ladder_charts(hostile_sweep)[0].lines[0].values[0] is None
     assert ladder_charts(empty_sweep) == []
+
+
+def test_a_line_without_values_is_left_out(analysis: Analysis) -> None:
+    """Bins too small for a p95 leave no empty entry in the legend."""
+    series = replace(analysis.summary.time_series, ttft_p95_s=(None,) * len(analysis.summary.time_series.sent))
+    ttft = next(
+        chart for chart in time_charts(replace(analysis.summary, time_series=series)) if chart.id == "time-ttft"
+    )
+    assert [line.label for line in ttft.lines] == ["p50"]

@@ -170,3 +170,10 @@ def test_levels_of_a_rate_ladder_keep_their_fractions(sweep: Sweep) -> None:
     text = sweep_text(replace(sweep, variable="request_rate_rps", levels=levels, knee=None))
     assert row(text, "0.5")[0] == "0.5"
     assert row(text, "2.25")[0] == "2.25"
+
+
+def test_an_open_loop_in_which_nothing_worked_keeps_its_rows(analysis: Analysis, hostile: Analysis) -> None:
+    """Latency from due is a row of dashes then, so that nobody takes the load for a closed loop."""
+    text = run_text(replace(hostile, summary=replace(hostile.summary, load=analysis.summary.load)))
+    assert row(text, "TTFT from due")[-1] == "—"
+    assert "Wait for a slot" not in text

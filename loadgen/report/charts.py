@@ -116,7 +116,8 @@ def time_charts(summary: Summary) -> list[Chart]:
     band = None if window is None else (window.start_s, window.end_s)
 
     def chart(name: str, title: str, unit: str, *lines: Line) -> Chart:
-        return Chart(id=name, title=title, kind="time", unit=unit, x=x, lines=lines, x_label="s", band=band, height=150)
+        shown = tuple(line for line in lines if any(value is not None for value in line.values))
+        return Chart(id=name, title=title, kind="time", unit=unit, x=x, lines=shown, x_label="s", band=band, height=150)
 
     rates = [
         Line(label="sent", values=_per_second(series.sent, series), tone=0),

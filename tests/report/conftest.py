@@ -490,7 +490,7 @@ def records() -> list[RequestRecord]:
 @pytest.fixture
 def recorded(manifest: RunManifest, records: list[RequestRecord]) -> Analysis:
     """The analysis of `records`."""
-    return analyse(lambda: records, replace(manifest, planned=5, slo={}, interrupted=False))
+    return analyse(lambda: records, replace(manifest, planned=6, slo={}, interrupted=False))
 
 
 class Golden:

@@ -118,7 +118,7 @@ def test_client_lag_is_judged_by_what_is_measured() -> None:
 
 
 def test_client_cpu_needs_both_signs() -> None:
-    """A full core and late reads; either alone is a warning."""
+    """A full core and late reads; a full core alone is a warning, late reads alone are what kernel stamps are for."""
     late = closed_loop(stamp_lag_ns=6 * MS)
     found = findings(late, client=client(cpu_ratio=0.96))
     assert found["client_cpu"].severity == "invalid"
@@ -127,8 +127,7 @@ def test_client_cpu_needs_both_signs() -> None:
     assert "client_cpu" not in only_busy
     assert "CPU 96%" in only_busy["client_busy"].evidence
     only_late = findings(late, client=client(cpu_ratio=0.5))
-    assert "client_cpu" not in only_late
-    assert "reads late by 6 ms" in only_late["client_busy"].evidence
+    assert not {"client_cpu", "client_busy"} & set(only_late)
 
 
 def test_without_kernel_stamps_the_event_loop_tells() -> None:
@@ -195,6 +194,14 @@ def test_coalesced_delivery() -> None:
     assert re.search(r"^10\.0% of events arrived together", findings(bunched)["coalesced"].evidence)
     few = tuple(100 * MS + 20 * MS * (place - place // 50) for place in range(101))
     assert "coalesced" not in findings(closed_loop(30, event_ns=few, tokens=101))
+
+
+def test_events_merged_by_a_late_read_are_not_blamed_on_a_proxy() -> None:
+    """What stalled stamps account for is not coalesced delivery."""
+    stamps = tuple(100 * MS + 20 * MS * (place - place // 10) for place in range(101))
+    found = findings(closed_loop(30, event_ns=stamps, tokens=101, stalled_events=10))
+    assert "coalesced" not in found
+    assert "stalled_stamps" in found
 
 
 def test_stalled_stamps() -> None:

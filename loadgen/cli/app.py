@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import typer
 
 from loadgen import __version__
-from loadgen.cli import demo, export, report, run, sweep, trace
+from loadgen.cli import demo, doctor, export, report, run, sweep, trace
 from loadgen.core.errors import ExitCode, LoadgenError
 
 
@@ -21,7 +21,7 @@ def build_app() -> typer.Typer:
             typer.echo(f"loadgen {__version__}")
             raise typer.Exit
 
-    for command in (demo, run, sweep, report, export, trace):
+    for command in (demo, run, sweep, report, export, trace, doctor):
         command.register(app)
     return app
 

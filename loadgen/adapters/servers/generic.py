@@ -4,6 +4,7 @@ Facts come from what the server says (`/v1/models`, `/version`, `/metrics`) and 
 capability. An optional page that is missing is a fact, never an error.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,33 +61,40 @@ class TargetFacts:
 
 
 async def probe_target(
-    client: httpx2.AsyncClient, *, endpoint: Endpoint, model: str | None = None, try_requests: bool = False
+    client: httpx2.AsyncClient,
+    *,
+    endpoint: Endpoint,
+    model: str | None = None,
+    try_requests: bool = False,
+    locate: Callable[[str], str] = str,
 ) -> TargetFacts:
     """Asks the target what it is, and with `try_requests` what its streams can carry.
 
-    `client` has the server's root (without `/v1`) as its base URL, and the headers and TLS settings of the run.
-    Raises TargetError when the target cannot be reached or refuses the key, ConfigError when no model is given and the
-    server does not have exactly one.
+    `client` has the server's address as its base URL, and the headers and TLS settings of the run. `locate` gives the
+    place of `/v1/models` or `/health` on a server whose API does not begin at its root. Raises TargetError when the
+    target cannot be reached or refuses the key, ConfigError when no model is given and the server does not have
+    exactly one.
     """
-    listing = await _models(client)
+    control = _Control(client, locate)
+    listing = await _models(control)
     models = tuple(str(entry["id"]) for entry in listing if "id" in entry)
     chosen = model if model is not None else _only(models)
     entry = next((entry for entry in listing if entry.get("id") == chosen), {})
-    version = await _json_page(client, "/version")
-    health = await _page(client, "/health")
-    metrics_path, metrics = await _metrics(client)
+    version = await control.json_page("/version")
+    health = await control.page("/health")
+    metrics_path, metrics = await _metrics(control)
     engine = _engine(version, listing, metrics)
     engine_version, max_model_len = _text(version.get("version")), _number(entry.get("max_model_len"))
     if engine == "llamacpp":
-        props = await _json_page(client, "/props")
+        props = await control.json_page("/props")
         settings = props.get("default_generation_settings")
         engine_version = engine_version or _text(props.get("build_info"))
         max_model_len = max_model_len or _number(settings.get("n_ctx") if isinstance(settings, dict) else None)
     elif engine == "sglang" and engine_version is None:
-        engine_version = _text((await _json_page(client, "/server_info")).get("version"))
+        engine_version = _text((await control.json_page("/server_info")).get("version"))
     capabilities, refusals = Capabilities(), dict[str, str]()
     if try_requests:
-        capabilities, refusals = await _try_requests(client, endpoint, chosen)
+        capabilities, refusals = await _try_requests(control, endpoint, chosen)
     return TargetFacts(
         models=models,
         model=chosen,
@@ -114,41 +122,48 @@ class _Page:
             return {}
 
 
-async def _fetch(
-    client: httpx2.AsyncClient, method: str, path: str, timeout: httpx2.Timeout, body: dict[str, Any] | None = None
-) -> _Page:
-    """One exchange, at most PAGE_LIMIT_BYTES of its body, never following a redirect. Raises httpx2.HTTPError."""
-    received = bytearray()
-    async with client.stream(method, path, json=body, timeout=timeout, follow_redirects=False) as response:
-        async for piece in response.aiter_bytes():
-            received += piece
-            if len(received) >= PAGE_LIMIT_BYTES:
-                break
-    return _Page(response.status_code, response.headers.get("content-type", ""), bytes(received))
+@dataclass(frozen=True, slots=True)
+class _Control:
+    """Bounded exchanges with one server."""
+
+    client: httpx2.AsyncClient
+    locate: Callable[[str], str]
+
+    async def fetch(self, method: str, path: str, timeout: httpx2.Timeout, body: dict[str, Any] | None = None) -> _Page:
+        """At most PAGE_LIMIT_BYTES of a reply, never following a redirect. Raises httpx2.HTTPError."""
+        received = bytearray()
+        url = self.locate(path)
+        async with self.client.stream(method, url, json=body, timeout=timeout, follow_redirects=False) as response:
+            async for piece in response.aiter_bytes():
+                received += piece
+                if len(received) >= PAGE_LIMIT_BYTES:
+                    break
+        return _Page(response.status_code, response.headers.get("content-type", ""), bytes(received))
+
+    async def page(self, path: str) -> _Page | None:
+        """An optional page; None when it could not be had."""
+        try:
+            return await self.fetch("GET", path, PAGE_TIMEOUT)
+        except httpx2.HTTPError:
+            return None
+
+    async def json_page(self, path: str) -> dict[str, Any]:
+        """An optional page that is a JSON object; empty when it is not there or something else."""
+        page = await self.page(path)
+        return page.json_object() if page is not None and page.status == 200 else {}
 
 
-async def _page(client: httpx2.AsyncClient, path: str) -> _Page | None:
-    """An optional page; None when it could not be had."""
-    try:
-        return await _fetch(client, "GET", path, PAGE_TIMEOUT)
-    except httpx2.HTTPError:
-        return None
-
-
-async def _json_page(client: httpx2.AsyncClient, path: str) -> dict[str, Any]:
-    page = await _page(client, path)
-    return page.json_object() if page is not None and page.status == 200 else {}
-
-
-async def _models(client: httpx2.AsyncClient) -> list[dict[str, Any]]:
+async def _models(control: _Control) -> list[dict[str, Any]]:
     """The entries of `/v1/models`; none when the server has no such page. Raises TargetError."""
-    where = f"{client.base_url}".rstrip("/")
+    where = f"{control.client.base_url}".rstrip("/")
     try:
-        page = await _fetch(client, "GET", "/v1/models", PAGE_TIMEOUT)
+        page = await control.fetch("GET", "/v1/models", PAGE_TIMEOUT)
     except httpx2.TimeoutException as fault:
         raise TargetError(f"{where}: no answer to GET /v1/models within {PAGE_TIMEOUT.read:g} s") from fault
     except (httpx2.HTTPError, OSError) as fault:
-        raise TargetError(f"{where}: cannot be reached: {fault or type(fault).__name__}{_hint(client)}") from fault
+        raise TargetError(
+            f"{where}: cannot be reached: {fault or type(fault).__name__}{_hint(control.client)}"
+        ) from fault
     if page.status in (401, 403):
         raise TargetError(f"{where}: the key was refused (HTTP {page.status}); give one with --api-key-env NAME")
     if 300 <= page.status < 400:
@@ -174,10 +189,10 @@ def _only(models: tuple[str, ...]) -> str:
     raise ConfigError(f"--model: expected one of the server's {len(models)} models: {shown}")
 
 
-async def _metrics(client: httpx2.AsyncClient) -> tuple[str | None, str]:
+async def _metrics(control: _Control) -> tuple[str | None, str]:
     """The first path with a page in Prometheus form, and the page."""
     for path in _METRICS_PATHS:
-        page = await _page(client, path)
+        page = await control.page(path)
         if page is not None and page.status == 200 and not page.content_type.startswith("application/json"):
             text = page.body.decode("utf-8", "replace")
             if any(line and not line.startswith("<") for line in text.splitlines()):
@@ -208,16 +223,14 @@ def _number(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
-async def _try_requests(
-    client: httpx2.AsyncClient, endpoint: Endpoint, model: str
-) -> tuple[Capabilities, dict[str, str]]:
+async def _try_requests(control: _Control, endpoint: Endpoint, model: str) -> tuple[Capabilities, dict[str, str]]:
     """One tiny request a capability. The first shows streaming and usage; where it fails, the others are not tried."""
     refusals: dict[str, str] = {}
 
     async def chunks(capability: str, **asked: Any) -> list[dict[str, Any]] | None:
         body = _tiny(endpoint, model) | asked
         try:
-            page = await _fetch(client, "POST", f"/v1{endpoint.path}", TRIAL_TIMEOUT, body)
+            page = await control.fetch("POST", f"/v1{endpoint.path}", TRIAL_TIMEOUT, body)
         except httpx2.HTTPError as fault:
             refusals[capability] = str(fault) or type(fault).__name__
             return None

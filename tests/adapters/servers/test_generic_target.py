@@ -263,6 +263,22 @@ async def test_the_responses_endpoint_has_its_own_usage(serving, client_for):
     assert [body["input"] for method, _, _, body in seen if method == "POST"] == ["Hello"]
 
 
+async def test_an_api_below_a_prefix_is_found(serving, client_for):
+    """Every path goes through `locate`, so a gateway's prefix reaches each page and each trial request."""
+    table = {
+        "/gate/v2/models": models("m"),
+        "/gate/health": (200, "text/plain", b""),
+        "/gate/v2/chat/completions": as_stream(delta("a")),
+    }
+
+    def locate(path: str) -> str:
+        return "/gate" + path.replace("/v1/", "/v2/")
+
+    facts, seen = await probe(serving, client_for, table, locate=locate, try_requests=True)
+    assert (facts.model, facts.healthy, facts.capabilities.streaming) == ("m", True, True)
+    assert all(path.startswith("/gate/") for _, path, *_ in seen)
+
+
 async def test_an_endless_page_is_cut(serving, client_for):
     """A metrics page of any size is read up to a limit."""
     page = (200, "text/plain", b"vllm:a 1\n" + b"# x\n" * 2_000_000)

@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-import msgspec
 import typer
 
 from loadgen.core.errors import ExitCode
 from loadgen.core.metrics.summary import Sweep
+from loadgen.report.json import summary_json, sweep_json
 from loadgen.report.terminal import run_text, sweep_text
 from loadgen.wiring.execute import Finished
 
@@ -22,7 +22,7 @@ def width_of() -> int:
 def show_run(finished: Finished, *, as_json: bool, width: int) -> None:
     """Prints one run: its summary as JSON, or the report for people and where the files are."""
     if as_json:
-        typer.echo(msgspec.json.encode(finished.analysis.summary))
+        typer.echo(summary_json(finished.analysis.summary))
         return
     typer.echo(run_text(finished.analysis, width=width, color=sys.stdout.isatty()), nl=False)
     typer.echo(f"\nsaved in {finished.folder.path}")
@@ -31,7 +31,7 @@ def show_run(finished: Finished, *, as_json: bool, width: int) -> None:
 def show_sweep(sweep: Sweep, path: Path, *, as_json: bool, width: int) -> None:
     """Prints a ladder: as JSON, or as a table and where the files are."""
     if as_json:
-        typer.echo(msgspec.json.encode(sweep))
+        typer.echo(sweep_json(sweep))
         return
     typer.echo(sweep_text(sweep, width=width, color=sys.stdout.isatty()), nl=False)
     typer.echo(f"\nsaved in {path}")

@@ -55,9 +55,13 @@ class Flights:
         live: LiveCounts,
         keep_text: bool = False,
         secrets: tuple[str, ...] = (),
-        refused: Callable[[], None] = lambda: None,
+        wake: Callable[[], None],
+        refused: Callable[[], None],
     ) -> None:
-        """`refused` is called when the first REFUSALS answers have all refused the request with a 4xx status."""
+        """`wake` is called when there is something to decode, `refused` when the first REFUSALS answers have all refused
+        the request with a 4xx status.
+        """
+        self._wake = wake
         self._refused: Callable[[], None] | None = refused
         self._transport, self._clock, self._sink = transport, clock, sink
         self._endpoint, self._keep_text, self._secrets = endpoint, keep_text, secrets
@@ -91,6 +95,7 @@ class Flights:
             live.last_progress_ns = flight.ending.closed_ns
             self._flying.discard(flight)
             self._ended.append(flight)
+            self._wake()
         return flight
 
     def drop(self, planned: PlannedRequest, *, cap_wait_ns: int | None) -> None:

@@ -77,9 +77,11 @@ class Run:
             live=self.live,
             keep_text=settings.keep_text,
             secrets=settings.secrets,
+            wake=lambda: self._idle.wake(),
             refused=lambda: self.stop("refused"),
         )
         self._lookahead = Lookahead(plan, transport.prepare)
+        self._idle = IdleWork((self._flights.decode_some, self._lookahead.top_up))
         self._start_ns = 0
         self._ramp_end_ns = 0
         self._measure_start_ns: int | None = None
@@ -117,15 +119,14 @@ class Run:
         """Runs to the end. Raises LoadgenError for a fault of ours or a failed sink, after closing everything."""
         try:
             async with asyncio.TaskGroup() as group:
-                idle = IdleWork((self._flights.decode_some, self._lookahead.top_up))
                 heartbeat = group.create_task(self._health.beat())
                 await self._prepare_ahead()
                 await self._transport.open(self._connections())
                 if self._probe is not None:
                     await self._probe.before()
-                worker = group.create_task(idle.run())
+                worker = group.create_task(self._idle.run())
                 await self._drive(group)
-                idle.finish()
+                self._idle.finish()
                 await worker
                 heartbeat.cancel()
         except BaseExceptionGroup as faults:

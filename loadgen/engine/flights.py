@@ -58,9 +58,7 @@ class Flights:
         wake: Callable[[], None],
         refused: Callable[[], None],
     ) -> None:
-        """`wake` is called when there is something to decode, `refused` when the first REFUSALS answers have all refused
-        the request with a 4xx status.
-        """
+        """`wake` is called when there is something to decode, `refused` when the first REFUSALS answers are all 4xx."""
         self._wake = wake
         self._refused: Callable[[], None] | None = refused
         self._transport, self._clock, self._sink = transport, clock, sink

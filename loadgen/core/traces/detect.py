@@ -32,7 +32,7 @@ class Format(StrEnum):
 
 CSV_FORMATS = frozenset({Format.AZURE, Format.BURSTGPT})
 
-RESOLUTION_NS = {
+RESOLUTION_NS: dict[str, int] = {
     Format.AZURE: 1_000,
     Format.MOONCAKE: 1_000_000,
     Format.BURSTGPT: 1_000_000_000,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from loadgen.core.traces.detect import RESOLUTION_NS, Format
+from loadgen.core.traces.detect import RESOLUTION_NS
 from loadgen.core.traces.part import resolution_ns
 from loadgen.core.traces.table import UNKNOWN, Ints, Table
 from loadgen.core.traces.texts import TextKind
@@ -127,7 +127,7 @@ def facts_of(
         np.add.reduceat(requests.astype(np.int64), table.starts[:-1]) if used else np.empty(0, dtype=np.int64)
     )
     sessions = table.is_session[order[table.starts[:-1]]] if used else np.empty(0, dtype=np.bool_)
-    times = _times(table, RESOLUTION_NS.get(Format(format), 1) if format in set(Format) else 1)
+    times = _times(table, RESOLUTION_NS.get(format, 1))
     has_text = bool(table.has_text[order].all())
     return TraceFacts(
         name=name,

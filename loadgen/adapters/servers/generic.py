@@ -263,7 +263,8 @@ async def _try_requests(control: _Control, endpoint: Endpoint, model: str) -> tu
         Capabilities(
             streaming=bool(found),
             usage_in_stream=usage,
-            continuous_usage=any(_choices(chunk) and _usage(chunk) for chunk in continuous or ()),
+            # one chunk with content and counts may be no more than a last chunk that carries both
+            continuous_usage=sum(bool(_choices(chunk)) and _usage(chunk) for chunk in continuous or ()) > 1,
             token_ids=any(choice.get("token_ids") for chunk in ids or () for choice in _choices(chunk)),
             logprobs=any(choice.get("logprobs") for chunk in logprobs or () for choice in _choices(chunk)),
         ),

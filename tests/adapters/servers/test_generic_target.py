@@ -188,7 +188,7 @@ async def test_a_full_server_shows_every_capability(serving, client_for):
         if options.get("continuous_usage_stats"):
             chunk["usage"] = USAGE
         last = [{"choices": [], "usage": USAGE}] if options.get("include_usage") else []
-        return as_stream(delta(""), chunk, *last)
+        return as_stream(delta(""), chunk, chunk, *last)
 
     table = {"/v1/models": models("m"), "/v1/chat/completions": answer}
     facts, seen = await probe(serving, client_for, table, try_requests=True)
@@ -199,6 +199,16 @@ async def test_a_full_server_shows_every_capability(serving, client_for):
     posted = [body for method, _, _, body in seen if method == "POST"]
     assert len(posted) == 4
     assert all(body["model"] == "m" and body["stream"] and body["max_tokens"] <= 16 for body in posted)
+
+
+async def test_usage_in_the_last_chunk_is_not_continuous(serving, client_for):
+    """Counts beside the last content are usage in the stream, and nothing is said about the events before."""
+    reply = as_stream(delta("a"), delta("b", finish_reason="stop") | {"usage": USAGE})
+    facts, _ = await probe(
+        serving, client_for, {"/v1/models": models("m"), "/v1/chat/completions": reply}, try_requests=True
+    )
+    assert facts.capabilities.usage_in_stream is True
+    assert facts.capabilities.continuous_usage is False
 
 
 async def test_what_is_ignored_is_not_there(serving, client_for):

@@ -8,6 +8,7 @@ import typer
 from loadgen.cli.output import leave, show_run, width_of
 from loadgen.cli.parameters import options_command
 from loadgen.cli.progress import RunProgress
+from loadgen.cli.reading import Reading
 from loadgen.options.models import RunOptions
 from loadgen.wiring.judge import exit_code
 from loadgen.wiring.run import run_once
@@ -18,8 +19,10 @@ def run(options: RunOptions) -> None:
 
     Leaves a run folder with every request's record, a summary, and a verdict on the measurement itself.
     """
-    display = partial(RunProgress, enabled=not (options.no_progress or options.quiet))
-    finished = asyncio.run(run_once(options, display=display))
+    shown = not (options.no_progress or options.quiet)
+    display = partial(RunProgress, enabled=shown)
+    with Reading("reading the data") as reading:
+        finished = asyncio.run(run_once(options, display=display, progress=reading if shown else None))
     if not options.quiet:
         show_run(finished, as_json=options.json_output, width=width_of())
     leave(exit_code([finished], options))

@@ -8,6 +8,7 @@ import typer
 from loadgen.cli.output import leave, show_sweep, width_of
 from loadgen.cli.parameters import options_command
 from loadgen.cli.progress import RunProgress
+from loadgen.cli.reading import Reading
 from loadgen.options.models import SweepOptions
 from loadgen.wiring.judge import exit_code
 from loadgen.wiring.sweep import sweep_once
@@ -18,8 +19,10 @@ def sweep(options: SweepOptions) -> None:
 
     Each level is a run of its own in the sweep's folder; levels that are done stay when a later one fails.
     """
-    display = partial(RunProgress, enabled=not (options.no_progress or options.quiet))
-    ladder = asyncio.run(sweep_once(options, display=display))
+    shown = not (options.no_progress or options.quiet)
+    display = partial(RunProgress, enabled=shown)
+    with Reading("reading the data") as reading:
+        ladder = asyncio.run(sweep_once(options, display=display, progress=reading if shown else None))
     if not options.quiet:
         show_sweep(ladder.sweep, ladder.path, as_json=options.json_output, width=width_of())
     leave(exit_code(ladder.levels, options))

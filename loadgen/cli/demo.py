@@ -11,7 +11,7 @@ import typer
 
 from loadgen.cli.output import leave, show_run, width_of
 from loadgen.cli.progress import RunProgress
-from loadgen.options.models import RunOptions
+from loadgen.options.load import RunOptions
 from loadgen.report.html import run_html
 from loadgen.sim.script import Script
 from loadgen.sim.truth import spawn_truth_server

@@ -9,7 +9,7 @@ from loadgen.cli.output import leave, show_run, width_of
 from loadgen.cli.parameters import options_command
 from loadgen.cli.progress import RunProgress
 from loadgen.cli.reading import Reading
-from loadgen.options.models import RunOptions
+from loadgen.options.load import RunOptions
 from loadgen.wiring.judge import exit_code
 from loadgen.wiring.run import run_once
 

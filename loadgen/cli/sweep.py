@@ -9,7 +9,7 @@ from loadgen.cli.output import leave, show_sweep, width_of
 from loadgen.cli.parameters import options_command
 from loadgen.cli.progress import RunProgress
 from loadgen.cli.reading import Reading
-from loadgen.options.models import SweepOptions
+from loadgen.options.load import SweepOptions
 from loadgen.wiring.judge import exit_code
 from loadgen.wiring.sweep import sweep_once
 

@@ -3,7 +3,8 @@
 import json
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
+from pydantic.config import JsonDict
 
 from loadgen.core.units import parse_duration_ns, seconds
 
@@ -65,3 +66,11 @@ Pairs = Annotated[dict[str, str], BeforeValidator(_pairs)]
 Headers = Annotated[dict[str, str], BeforeValidator(_headers)]
 IntLadder = Annotated[list[int], BeforeValidator(_numbers)]
 FloatLadder = Annotated[list[float], BeforeValidator(_numbers)]
+
+
+def option(
+    default: Any, help_text: str, *, panel: str, flags: tuple[str, ...] = (), metavar: str | None = None, **bounds: Any
+) -> Any:
+    """A field with what the command line needs: help text, help panel, further flags, placeholder."""
+    extra: JsonDict = {"panel": panel, "flags": list(flags), "metavar": metavar}
+    return Field(default, description=help_text, json_schema_extra=extra, **bounds)

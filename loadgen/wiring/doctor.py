@@ -1,15 +1,13 @@
 """What `doctor` looks at: this machine, this client's transports against a known-truth server, and a target."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from loadgen.adapters.clock import MonotonicClock
-from loadgen.adapters.http.control import control_client
 from loadgen.adapters.http.destination import Destination
 from loadgen.adapters.http.httpx_transport import HttpxTransport
 from loadgen.adapters.http.native import NativeTransport
-from loadgen.adapters.servers.generic import TargetFacts, probe_target
+from loadgen.adapters.servers.generic import TargetFacts
 from loadgen.adapters.store.files import Scrubber
 from loadgen.core.errors import ConfigError, LoadgenError, TargetError
 from loadgen.core.request import Endpoint
@@ -25,6 +23,7 @@ from loadgen.sim.self_check import (
     check_transport,
 )
 from loadgen.sim.truth import TruthServer, spawn_truth_server
+from loadgen.wiring.target import ask_target, destination_of
 
 _SPARES = 16
 
@@ -42,31 +41,13 @@ class Examination:
         return all(check.ok for check in self.checks if check.required)
 
 
-def _target(options: DoctorOptions) -> Destination | None:
-    """The target to check, if one was given. Raises ConfigError, before anything is run."""
-    if options.url is None:
-        return None
-    key = None
-    if options.api_key_env is not None:
-        key = os.environ.get(options.api_key_env)
-        if not key:
-            raise ConfigError(f"--api-key-env: expected a key in the environment variable {options.api_key_env}")
-    return Destination.from_url(
-        options.url,
-        api_key=key,
-        headers=options.header,
-        ca_file=None if options.ca_file is None else str(options.ca_file),
-        insecure=options.insecure,
-    )
-
-
 async def examine(options: DoctorOptions, *, tell: Callable[[str], None]) -> Examination:
     """Looks at everything that the options ask for; `tell` is called before each part with a word for people.
 
     Raises ConfigError for options that will not do and InternalError when this client cannot be driven at all. A
     target that cannot be used is a failed check.
     """
-    destination = _target(options)
+    destination = None if options.url is None else destination_of(options)
     checks: list[Check] = []
     if options.transport != "none":
         tell("this machine")
@@ -81,14 +62,7 @@ async def examine(options: DoctorOptions, *, tell: Callable[[str], None]) -> Exa
     tell(destination.url)
     scrubber = Scrubber(destination.secrets)
     try:
-        async with control_client(destination) as client:
-            facts = await probe_target(
-                client,
-                endpoint=options.endpoint,
-                model=options.model,
-                try_requests=True,
-                locate=destination.request_target,
-            )
+        facts = await ask_target(destination, options, try_requests=True)
     except TargetError as fault:
         checks.append(_unusable("target.reachable", fault, scrubber))
         return Examination(checks=tuple(checks), reached=False)

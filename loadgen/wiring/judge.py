@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from loadgen.core.errors import ExitCode
 from loadgen.core.metrics.summary import Summary
-from loadgen.options.models import CommonOptions
+from loadgen.options.load import CommonOptions
 from loadgen.wiring.execute import Finished
 
 

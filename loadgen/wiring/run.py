@@ -2,7 +2,7 @@
 
 from loadgen.adapters.store.run_folder import RunFolder, new_run_id
 from loadgen.core.run import Load, LoadMode
-from loadgen.options.models import RunOptions
+from loadgen.options.load import RunOptions
 from loadgen.wiring.execute import Display, Finished, execute
 from loadgen.wiring.session import open_session
 from loadgen.wiring.workload import ReadProgress, default_requests

@@ -1,25 +1,22 @@
 """What the runs of one command share: the target as it answered, the data as it was checked, and the seed."""
 
-import os
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from loadgen.adapters.clock import MonotonicClock
-from loadgen.adapters.http.control import control_client
 from loadgen.adapters.http.destination import Destination
 from loadgen.adapters.http.httpx_transport import HttpxTransport
 from loadgen.adapters.http.native import NativeTransport
-from loadgen.adapters.servers.generic import TargetFacts, probe_target
-from loadgen.core.errors import ConfigError
+from loadgen.adapters.servers.generic import TargetFacts
 from loadgen.core.metrics.slo import parse_slo
 from loadgen.core.request import RequestTemplate, Sampling
 from loadgen.core.run import Target
 from loadgen.engine.ports import Timeouts, Transport
-from loadgen.options.models import CommonOptions
+from loadgen.options.load import CommonOptions
+from loadgen.wiring.target import ask_target, destination_of
 from loadgen.wiring.workload import ReadProgress, Workload, open_workload
 
 _COUNTS_BY_USAGE = frozenset({"vllm"})
@@ -82,20 +79,11 @@ class Session:
 @asynccontextmanager
 async def open_session(options: CommonOptions, *, progress: ReadProgress | None = None) -> AsyncIterator[Session]:
     """Checks options, data and target, in this order; raises before any load is sent when one of them will not do."""
-    destination = Destination.from_url(
-        options.url,
-        api_key=_api_key(options.api_key_env),
-        headers=options.header,
-        ca_file=_text(options.ca_file),
-        client_cert=_text(options.client_cert),
-        client_key=_text(options.client_key),
-        insecure=options.insecure,
-    )
+    destination = destination_of(options)
     seed = secrets.randbits(32) if options.seed is None else options.seed
     workload = open_workload(options, seed=seed, progress=progress)
     try:
-        async with control_client(destination) as client:
-            facts = await probe_target(client, endpoint=options.endpoint, model=options.model)
+        facts = await ask_target(destination, options)
         yield Session(
             options=options,
             destination=destination,
@@ -106,19 +94,6 @@ async def open_session(options: CommonOptions, *, progress: ReadProgress | None 
         )
     finally:
         workload.close()
-
-
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path)
-
-
-def _api_key(variable: str | None) -> str | None:
-    if variable is None:
-        return None
-    key = os.environ.get(variable)
-    if not key:
-        raise ConfigError(f"--api-key-env: expected a key in the environment variable {variable}, which is not set")
-    return key
 
 
 def _template(options: CommonOptions, facts: TargetFacts) -> RequestTemplate:

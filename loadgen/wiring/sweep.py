@@ -9,7 +9,7 @@ from loadgen.adapters.store.sweep_folder import create_level, create_sweep, save
 from loadgen.core.analysis.ladder import knee_of
 from loadgen.core.metrics.summary import Sweep, SweepLevel
 from loadgen.core.run import Load, LoadMode
-from loadgen.options.models import SweepOptions
+from loadgen.options.load import SweepOptions
 from loadgen.wiring.execute import Display, Finished, execute
 from loadgen.wiring.run import burstiness_of
 from loadgen.wiring.session import Session, open_session

@@ -18,7 +18,7 @@ from loadgen.core.traces.part import Part
 from loadgen.core.traces.source import Source, cycle
 from loadgen.core.traces.synthetic import SyntheticSource
 from loadgen.core.traces.texts import BorrowedText, InventedText, InventedTokenIds, Texts
-from loadgen.options.models import CommonOptions, RunOptions
+from loadgen.options.load import CommonOptions, RunOptions
 
 ReadProgress = Callable[[int, int], None]
 TOKEN_ID_RANGE = (1_000, 30_000)

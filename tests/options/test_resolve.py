@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from loadgen.core.errors import ConfigError
-from loadgen.options.models import RunOptions, SweepOptions
+from loadgen.options.load import RunOptions, SweepOptions
 from loadgen.options.resolve import resolve
 
 URL = "http://127.0.0.1:8000"

@@ -10,14 +10,14 @@ _CONNECTIONS = 4
 def control_client(destination: Destination, *, timeout_s: float = 10.0) -> httpx2.AsyncClient:
     """A client for a destination's control calls, to be closed by the caller (`async with`).
 
-    Paths are below the destination's prefix: `/v1/models`, `/metrics`. Each phase of a call (connect, write, read, wait
-    for a connection) is limited to `timeout_s`; redirects are not followed, since credentials would travel with them,
-    and the environment's proxies are not used. Raises ConfigError when the destination's TLS files cannot be used.
+    Paths are what `destination.request_target` gives. Each phase of a call (connect, write, read, wait for a
+    connection) is limited to `timeout_s`; redirects are not followed, since credentials would travel with them, and
+    the environment's proxies are not used. Raises ConfigError when the destination's TLS files cannot be used.
     """
     context = destination.ssl_context()
     headers = {name: value for name, value in destination.request_headers().items() if name != "Content-Type"}
     return httpx2.AsyncClient(
-        base_url=destination.origin + destination.prefix,
+        base_url=destination.origin,
         headers={**headers, "Accept": "*/*"},
         transport=httpx2.AsyncHTTPTransport(
             verify=context if context is not None else False,

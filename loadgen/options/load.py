@@ -3,182 +3,157 @@
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
-from pydantic.config import JsonDict
+from pydantic import field_validator, model_validator
 
 from loadgen.core.metrics.slo import parse_slo
 from loadgen.core.request import Endpoint
 from loadgen.core.traces.lengths import LengthDistribution, parse_length
-from loadgen.options.fields import DurationSeconds, FloatLadder, Headers, IntLadder, JsonField, Pairs
+from loadgen.options.fields import DurationSeconds, FloatLadder, IntLadder, JsonField, Pairs, option
+from loadgen.options.target import TargetOptions
 
 
-def _option(
-    default: Any, help_text: str, *, panel: str, flags: tuple[str, ...] = (), metavar: str | None = None, **bounds: Any
-) -> Any:
-    extra: JsonDict = {"panel": panel, "flags": list(flags), "metavar": metavar}
-    return Field(default, description=help_text, json_schema_extra=extra, **bounds)
-
-
-class CommonOptions(BaseModel):
+class CommonOptions(TargetOptions):
     """What every command that sends load takes. Durations are seconds."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
-
-    url: str = _option(
+    url: str = option(
         ...,
         "Base URL of the server, with or without /v1; unix:///path/to/socket works too.",
         panel="Target",
         metavar="URL",
     )
-    endpoint: Endpoint = _option(Endpoint.CHAT, "Route to load.", panel="Target", metavar="chat|completions|responses")
-    model: str | None = _option(None, "Model name. Default: the server's only model.", panel="Target")
-    api_key_env: str | None = _option(
-        None, "Name of the environment variable that holds the API key.", panel="Target", metavar="NAME"
-    )
-    header: Headers = _option(
-        {}, "A request header, as KEY=VALUE; may be given several times.", panel="Target", flags=("-H",), metavar="K=V"
-    )
-    extra_body: JsonField = _option({}, "JSON object laid over every request body.", panel="Target", metavar="JSON")
-    ca_file: Path | None = _option(
-        None, "Certificate authorities to trust instead of the system's.", panel="Target", metavar="FILE"
-    )
-    insecure: bool = _option(False, "Do not verify the server's certificate.", panel="Target")
-    transport: Literal["native", "httpx"] = _option(
+    extra_body: JsonField = option({}, "JSON object laid over every request body.", panel="Target", metavar="JSON")
+    transport: Literal["native", "httpx"] = option(
         "native",
         "How requests are sent: native (measures best) or httpx (HTTP/2, proxies).",
         panel="Target",
         metavar="native|httpx",
     )
 
-    http2: bool = _option(False, "Speak HTTP/2 (httpx transport).", panel="Target")
-    proxy: str | None = _option(
+    http2: bool = option(False, "Speak HTTP/2 (httpx transport).", panel="Target")
+    proxy: str | None = option(
         None,
         "Send through this proxy (httpx transport); none is taken from the environment.",
         panel="Target",
         metavar="URL",
     )
-    client_cert: Path | None = _option(
-        None, "Client certificate in PEM form, with its key or beside --client-key.", panel="Target", metavar="FILE"
-    )
-    client_key: Path | None = _option(None, "Key of the client certificate.", panel="Target", metavar="FILE")
 
-    trace: Path | None = _option(None, "Trace file to replay or to take requests from.", panel="Data", metavar="FILE")
-    trace_format: str = _option(
+    trace: Path | None = option(None, "Trace file to replay or to take requests from.", panel="Data", metavar="FILE")
+    trace_format: str = option(
         "auto", "Format of the trace file: auto, azure, mooncake, burstgpt, bailian, sharegpt, native.", panel="Data"
     )
-    prompts: Path | None = _option(
+    prompts: Path | None = option(
         None,
         "JSON lines of prompts: requests by themselves, or the texts for a trace of lengths.",
         panel="Data",
         metavar="FILE.jsonl",
     )
-    input_tokens: str = _option("128", "Synthetic prompts: input tokens, as N, MEAN:SD or LOW-HIGH.", panel="Data")
-    output_tokens: str = _option("64", "Synthetic prompts: output tokens, as N, MEAN:SD or LOW-HIGH.", panel="Data")
-    token_ids: bool = _option(
+    input_tokens: str = option("128", "Synthetic prompts: input tokens, as N, MEAN:SD or LOW-HIGH.", panel="Data")
+    output_tokens: str = option("64", "Synthetic prompts: output tokens, as N, MEAN:SD or LOW-HIGH.", panel="Data")
+    token_ids: bool = option(
         False, "Send invented prompts as token ids, for exact lengths (completions only).", panel="Data"
     )
-    shared_prefix_tokens: int = _option(
+    shared_prefix_tokens: int = option(
         0, "Synthetic prompts: tokens that all prompts share at their start.", panel="Data", ge=0
     )
-    on_bad_row: Literal["stop", "skip"] = _option(
+    on_bad_row: Literal["stop", "skip"] = option(
         "stop",
         "What a row that cannot be used does: stop before any load, or be skipped and counted.",
         panel="Data",
         metavar="stop|skip",
     )
-    trace_from: DurationSeconds | None = _option(
+    trace_from: DurationSeconds | None = option(
         None, "Use the trace from this time after its first row.", panel="Data", metavar="TIME"
     )
-    trace_to: DurationSeconds | None = _option(
+    trace_to: DurationSeconds | None = option(
         None, "Use the trace up to this time after its first row.", panel="Data", metavar="TIME"
     )
-    max_context: int | None = _option(
+    max_context: int | None = option(
         None, "Leave out requests whose input and output tokens together exceed this.", panel="Data", gt=0
     )
-    spread: bool = _option(
+    spread: bool = option(
         False, "Draw arrivals with equal time stamps over the step of the recording's clock.", panel="Data"
     )
-    history: Literal["answers", "recorded"] = _option(
+    history: Literal["answers", "recorded"] = option(
         "answers",
         "What later turns of a conversation go on from: this run's answers, or those in the file.",
         panel="Data",
         metavar="answers|recorded",
     )
-    ignore_eos: bool = _option(False, "Ask for exactly the planned number of output tokens.", panel="Data")
-    temperature: float | None = _option(None, "Sampling temperature. Default: the server's.", panel="Data", ge=0)
-    max_tokens: int | None = _option(None, "Upper bound on output tokens of every request.", panel="Data", gt=0)
-    stream: bool = _option(
+    ignore_eos: bool = option(False, "Ask for exactly the planned number of output tokens.", panel="Data")
+    temperature: float | None = option(None, "Sampling temperature. Default: the server's.", panel="Data", ge=0)
+    max_tokens: int | None = option(None, "Upper bound on output tokens of every request.", panel="Data", gt=0)
+    stream: bool = option(
         True, "Ask for streamed answers; without it only whole-answer latency is measured.", panel="Data"
     )
-    tokens_per_event: Literal["auto", "off", "ids", "usage"] = _option(
+    tokens_per_event: Literal["auto", "off", "ids", "usage"] = option(
         "auto",
         "How to learn the tokens of each streamed event: token ids, continuous usage, or what the server takes.",
         panel="Data",
         metavar="auto|off|ids|usage",
     )
 
-    num_requests: int | None = _option(
+    num_requests: int | None = option(
         None,
         "Measured requests (per level). Default: one pass over the data, or 10 x concurrency and at least 100.",
         panel="End",
         gt=0,
     )
-    duration: DurationSeconds | None = _option(
+    duration: DurationSeconds | None = option(
         None, "Length of the measured window (per level), such as 60s.", panel="End", metavar="TIME", gt=0
     )
-    warmup_requests: int | None = _option(
+    warmup_requests: int | None = option(
         None,
         "Requests before the measured ones, not counted. Default: 0 for run; for ladders one for each slot.",
         panel="End",
         ge=0,
     )
-    ramp_up: DurationSeconds = _option(
+    ramp_up: DurationSeconds = option(
         0.0,
         "Start a closed loop's slots spread over this time; what is sent meanwhile is warm-up.",
         panel="End",
         metavar="TIME",
         ge=0,
     )
-    grace: DurationSeconds = _option(
+    grace: DurationSeconds = option(
         30.0, "Time for requests in flight to end after the last one was started.", panel="End", metavar="TIME", ge=0
     )
-    timeout: DurationSeconds | None = _option(
+    timeout: DurationSeconds | None = option(
         None, "Longest time for one request in all. Default: none.", panel="End", metavar="TIME", gt=0
     )
-    idle_timeout: DurationSeconds | None = _option(
+    idle_timeout: DurationSeconds | None = option(
         300.0, "Longest silence of the server in one request.", panel="End", metavar="TIME", gt=0
     )
-    connect_timeout: DurationSeconds = _option(
+    connect_timeout: DurationSeconds = option(
         10.0, "Longest time to open a connection.", panel="End", metavar="TIME", gt=0
     )
 
-    slo: str | None = _option(
+    slo: str | None = option(
         None, "Objectives for each request, such as ttft=500ms,tpot=50ms,e2el=10s.", panel="Judging"
     )
-    slo_attainment: float | None = _option(
+    slo_attainment: float | None = option(
         None,
         "Share of requests that must meet the objectives; below it the exit code is 1.",
         panel="Judging",
         gt=0,
         le=1,
     )
-    max_error_ratio: float | None = _option(
+    max_error_ratio: float | None = option(
         None, "Largest share of failed and dropped requests; above it the exit code is 1.", panel="Judging", ge=0, le=1
     )
-    allow_invalid: bool = _option(False, "End with 0 although the measurement is invalid.", panel="Judging")
+    allow_invalid: bool = option(False, "End with 0 although the measurement is invalid.", panel="Judging")
 
-    seed: int | None = _option(
+    seed: int | None = option(
         None, "Seed of arrivals, lengths and prompts. Default: a fresh one, written to the manifest.", panel="Run", ge=0
     )
-    out: Path = _option(Path("runs"), "Folder for run folders.", panel="Run", metavar="DIR")
-    name: str | None = _option(None, "Name of the run, for people.", panel="Run")
-    label: Pairs = _option(
+    out: Path = option(Path("runs"), "Folder for run folders.", panel="Run", metavar="DIR")
+    name: str | None = option(None, "Name of the run, for people.", panel="Run")
+    label: Pairs = option(
         {}, "A label of the run, as KEY=VALUE; may be given several times.", panel="Run", metavar="K=V"
     )
-    save_text: bool = _option(False, "Keep the answers' text in the records.", panel="Run")
-    no_progress: bool = _option(False, "No progress display.", panel="Run")
-    quiet: bool = _option(False, "Print nothing but errors.", panel="Run")
-    json_output: bool = _option(False, "Print the result as JSON.", panel="Run", flags=("--json",))
+    save_text: bool = option(False, "Keep the answers' text in the records.", panel="Run")
+    no_progress: bool = option(False, "No progress display.", panel="Run")
+    quiet: bool = option(False, "Print nothing but errors.", panel="Run")
+    json_output: bool = option(False, "Print the result as JSON.", panel="Run", flags=("--json",))
 
     @field_validator("slo")
     @classmethod
@@ -203,8 +178,6 @@ class CommonOptions(BaseModel):
             raise ValueError("--trace-from and --trace-to need --trace")
         if (self.http2 or self.proxy is not None) and self.transport != "httpx":
             raise ValueError("--http2 and --proxy need --transport httpx")
-        if self.client_key is not None and self.client_cert is None:
-            raise ValueError("--client-key needs --client-cert")
         if self.token_ids and self.endpoint is not Endpoint.COMPLETIONS:
             raise ValueError("--token-ids needs --endpoint completions")
         return self
@@ -223,22 +196,22 @@ class CommonOptions(BaseModel):
 class RunOptions(CommonOptions):
     """One run."""
 
-    concurrency: int | None = _option(
+    concurrency: int | None = option(
         None, "Closed loop: requests kept in flight. The default load is 1.", panel="Load", metavar="N", gt=0
     )
-    request_rate: float | None = _option(
+    request_rate: float | None = option(
         None, "Open loop: requests a second, at drawn instants.", panel="Load", metavar="R", gt=0, allow_inf_nan=False
     )
-    burstiness: float | None = _option(
+    burstiness: float | None = option(
         None,
         "Gamma shape of the gaps: 1 Poisson (default), below 1 burstier, inf constant.",
         panel="Load",
         metavar="G",
         gt=0,
     )
-    max_concurrency: int | None = _option(None, "Cap on requests in flight of an open loop.", panel="Load", gt=0)
-    replay: bool = _option(False, "Open loop at the trace's own times.", panel="Load")
-    speed: float | None = _option(
+    max_concurrency: int | None = option(None, "Cap on requests in flight of an open loop.", panel="Load", gt=0)
+    replay: bool = option(False, "Open loop at the trace's own times.", panel="Load")
+    speed: float | None = option(
         None, "Replay this many times as fast.", panel="Load", metavar="S", gt=0, allow_inf_nan=False
     )
 
@@ -262,21 +235,21 @@ class RunOptions(CommonOptions):
 class SweepOptions(CommonOptions):
     """A ladder of runs."""
 
-    concurrency: IntLadder | None = _option(
+    concurrency: IntLadder | None = option(
         None, "Closed-loop levels, such as 1,2,4,8 (the default ladder).", panel="Load", metavar="N,N,…"
     )
-    request_rate: FloatLadder | None = _option(
+    request_rate: FloatLadder | None = option(
         None, "Open-loop levels in requests a second.", panel="Load", metavar="R,R,…"
     )
-    burstiness: float | None = _option(
+    burstiness: float | None = option(
         None,
         "Gamma shape of the gaps: 1 Poisson (default), below 1 burstier, inf constant.",
         panel="Load",
         metavar="G",
         gt=0,
     )
-    max_concurrency: int | None = _option(None, "Cap on requests in flight of an open loop.", panel="Load", gt=0)
-    settle: DurationSeconds = _option(1.0, "Pause between levels.", panel="Load", metavar="TIME", ge=0)
+    max_concurrency: int | None = option(None, "Cap on requests in flight of an open loop.", panel="Load", gt=0)
+    settle: DurationSeconds = option(1.0, "Pause between levels.", panel="Load", metavar="TIME", ge=0)
 
     @model_validator(mode="after")
     def _one_ladder(self) -> Self:

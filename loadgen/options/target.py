@@ -1,0 +1,39 @@
+"""The options that name a target, for every command that talks to one."""
+
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from loadgen.core.request import Endpoint
+from loadgen.options.fields import Headers, option
+
+
+class TargetOptions(BaseModel):
+    """Where a server is and how to be let in."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    url: str | None = option(None, "Base URL of the target, with or without /v1.", panel="Target", metavar="URL")
+    endpoint: Endpoint = option(Endpoint.CHAT, "Route to use.", panel="Target", metavar="chat|completions|responses")
+    model: str | None = option(None, "Model name. Default: the server's only model.", panel="Target")
+    api_key_env: str | None = option(
+        None, "Name of the environment variable that holds the API key.", panel="Target", metavar="NAME"
+    )
+    header: Headers = option(
+        {}, "A request header, as KEY=VALUE; may be given several times.", panel="Target", flags=("-H",), metavar="K=V"
+    )
+    ca_file: Path | None = option(
+        None, "Certificate authorities to trust instead of the system's.", panel="Target", metavar="FILE"
+    )
+    client_cert: Path | None = option(
+        None, "Client certificate in PEM form, with its key or beside --client-key.", panel="Target", metavar="FILE"
+    )
+    client_key: Path | None = option(None, "Key of the client certificate.", panel="Target", metavar="FILE")
+    insecure: bool = option(False, "Do not verify the server's certificate.", panel="Target")
+
+    @model_validator(mode="after")
+    def _key_has_its_certificate(self) -> Self:
+        if self.client_key is not None and self.client_cert is None:
+            raise ValueError("--client-key needs --client-cert")
+        return self

@@ -225,14 +225,12 @@ def _failure(error: Exception, inbox: Inbox, url: str, *, reused: bool) -> WireE
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error and what caused it, groups opened."""
-    cause: BaseException | None = error
-    while cause is not None:
-        yield cause
-        if isinstance(cause, BaseExceptionGroup):
-            cause = cause.exceptions[0]
-        else:
-            cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    """An error and what lies beneath it: the cause, or the foreign error that httpcore2 keeps as its argument."""
+    beneath: BaseException | None = error
+    while beneath is not None:
+        yield beneath
+        inner = beneath.exceptions if isinstance(beneath, BaseExceptionGroup) else (beneath.__cause__, *beneath.args)
+        beneath = next((item for item in inner if isinstance(item, BaseException)), None)
 
 
 def _proxy(url: str | None) -> httpx2.Proxy | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from loadgen.adapters.http.connection import Connection, Reception
 from loadgen.adapters.http.destination import Destination
 from loadgen.adapters.http.dialer import Dialer
-from loadgen.adapters.http.failures import WireError
+from loadgen.adapters.http.failures import WireError, connect_failure
 from loadgen.adapters.http.head import RequestHead
 from loadgen.adapters.http.limits import check_connections
 from loadgen.adapters.http.readiness import Readiness
@@ -187,6 +187,7 @@ class NativeTransport:
 
     async def _dial(self, limit_s: float | None) -> Connection:
         """A new connection, idle but not in the pool. Raises WireError."""
+        watch = self._watch()
         dialled = await self._dialer.dial(limit_s)
         if self._closed:
             dialled.sock.close()
@@ -196,7 +197,7 @@ class NativeTransport:
             dialled.tls,
             stamped=dialled.stamped,
             reception=self._reception,
-            watch=self._watch(),
+            watch=watch,
             on_idle=self._on_idle,
             on_closed=self._on_closed,
         )
@@ -204,9 +205,12 @@ class NativeTransport:
         return connection
 
     def _watch(self) -> Readiness:
-        """The watcher of all connections, made once there is a loop."""
+        """The watcher of all connections, made once there is a loop. Raises WireError when nothing can be opened."""
         if self._readiness is None:
-            self._readiness = Readiness(self._reception.begin_turn)
+            try:
+                self._readiness = Readiness(self._reception.begin_turn)
+            except OSError as error:
+                raise connect_failure(error, self._destination.url) from error
             self._keeper = stamp_keeper() if self._stamps else None
         return self._readiness
 

@@ -44,8 +44,7 @@ class TlsSession:
         try:
             while piece := self._tls.read(_READ_BYTES):
                 pieces.append(piece)
+            self.ended = True  # an empty read is the peer's close_notify
         except ssl.SSLWantReadError:
             pass
-        except ssl.SSLZeroReturnError:
-            self.ended = True
         return b"".join(pieces)

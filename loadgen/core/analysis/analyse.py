@@ -58,8 +58,12 @@ def analyse(records: Callable[[], Iterable[RequestRecord]], manifest: RunManifes
     one_token = run.gaps.one_token.ascending()
     gaps = merged(one_token, run.gaps.others.ascending()) if len(run.gaps.others) else one_token
     completed = int(np.count_nonzero(sections.completed))
+    speculation = run.acceptance.result()
     icl = distribution(gaps, missing=completed - run.gaps.requests, per_s=NS_PER_S)
     itl = distribution(one_token, missing=completed - run.gaps.one_token_requests, per_s=NS_PER_S)
+    if speculation is not None:
+        # Its gaps are those of steps; the requests in which no draft was accepted are no fair sample of them.
+        itl = distribution(one_token[:0], missing=completed)
 
     counts, missing_records = sections.counts(run)
     summary = Summary(
@@ -79,7 +83,7 @@ def analyse(records: Callable[[], Iterable[RequestRecord]], manifest: RunManifes
         latency=sections.latency(icl, itl),
         latency_error_adjusted=sections.error_adjusted(),
         slo=sections.slo(),
-        speculation=run.acceptance.result(),
+        speculation=speculation,
         server={"scraped": False} | manifest.server,
         client=sections.client(run.oddities, coalesced=_share_of_zeros(gaps)),
         window=sections.window_facts(),

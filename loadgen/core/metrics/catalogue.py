@@ -76,7 +76,7 @@ _SPECS = (
     _latency(
         "itl_s",
         "gap between neighbouring events of requests whose every event held one token",
-        "some event held several tokens, or the number is not known; as icl_s",
+        "some event held several tokens, or the number is not known; the run has speculation; as icl_s",
         scope=Scope.EVENT,
     ),
     _latency("e2el_s", "last token - sent", "never, for a completed request"),

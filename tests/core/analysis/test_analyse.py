@@ -55,11 +55,19 @@ def test_gaps_leave_time_to_first_token_out() -> None:
 
 
 def test_itl_is_given_only_where_events_are_tokens() -> None:
-    """Three tokens an event: gaps are inter-chunk latency, and no inter-token latency is claimed for them."""
+    """One event of two tokens in a hundred and more: the gaps of its request are inter-chunk latency alone."""
+    merged = answered(0, gap_ms=36, tokens=6, event_tokens=(1, 1, 1, 2, 1), event_ns=tuple(range(0, 5 * MS, MS)))
+    latency = summarised([merged, answered(1, gap_ms=10, tokens=201)]).latency
+    assert (latency.icl_s.n, latency.icl_s.missing) == (204, 0)
+    assert (latency.itl_s.n, latency.itl_s.missing, latency.itl_s.max) == (200, 1, 0.01)
+
+
+def test_a_run_with_speculation_has_no_itl() -> None:
+    """Three tokens a step: no inter-token latency, not even of the request in which no draft was accepted."""
     records = [answered(0, gap_ms=36, tokens=31, per_event=3), answered(1, gap_ms=10, tokens=6)]
     latency = summarised(records).latency
     assert (latency.icl_s.n, latency.icl_s.missing) == (15, 0)
-    assert (latency.itl_s.n, latency.itl_s.missing, latency.itl_s.max) == (5, 1, 0.01)
+    assert (latency.itl_s.n, latency.itl_s.missing, latency.itl_s.mean) == (0, 2, None)
     assert latency.tpot_s.max == pytest.approx(0.012)
 
 

@@ -235,6 +235,8 @@ def _table(
     going = list(leave_out)
     while going and sum(widths[i] + _GAP for i in kept) - _GAP > room:
         kept.remove(going.pop(0))
+    if stretch is not None:
+        widths[stretch] = max(1, room - sum(widths[i] + _GAP for i in kept if i != stretch))
     table = Table(box=_RULED, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0), header_style="dim")
     for i in kept:
         table.add_column(
@@ -243,6 +245,7 @@ def _table(
             no_wrap=True,
             overflow="ellipsis",
             min_width=None if i == stretch else widths[i],
+            max_width=widths[i],
         )
     for number_of_row, row in enumerate(rows):
         style = styles[number_of_row] if number_of_row < len(styles) else ""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from loadgen.core.metrics.summary import Analysis, Distribution, Sweep, SweepLevel
+from loadgen.core.metrics.summary import Analysis, Distribution, FailureSample, Sweep, SweepLevel
 from loadgen.report.terminal import bar, run_text, sweep_text
 
 WIDTHS = (40, 60, 72, 80, 88, 100, 120, 200)
@@ -87,6 +87,16 @@ def test_failures_stand_beside_the_percentiles(analysis: Analysis) -> None:
     assert row(text, "TTFT, failed = ∞")[-2:] == ["∞", "—"]
     assert "http_5xx" in text
     assert "engine overloaded" in text
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_long_message_leaves_the_counts_beside_it(analysis: Analysis, width: int) -> None:
+    """Only the message is cut, however long it is."""
+    said = FailureSample(kind="http_4xx", http_status=400, count=250, example="the prompt is too long; " * 20)
+    lines = run_text(replace(analysis, failures=(said,)), width=width).splitlines()
+    line = next(line for line in lines if "http_4xx" in line)
+    assert re.match(r" +http_4xx +400 +250 +25.0% +the prompt is too long; .*…$", line)
+    assert cell_len(line) == width
 
 
 def test_latency_from_sent_and_from_due_stand_side_by_side(analysis: Analysis) -> None:

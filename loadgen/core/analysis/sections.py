@@ -101,10 +101,12 @@ class Sections:
         return distribution(values, missing=_count(population) - len(values))
 
     def error_adjusted(self) -> dict[str, Distribution]:
-        errors = _count(self.table.measured & (self.table.has(Outcome.FAILED) | self.table.has(Outcome.DROPPED)))
+        lost = self.table.measured & (self.table.has(Outcome.FAILED) | self.table.has(Outcome.DROPPED))
+        with_due = lost & ~np.isnan(self.table["due_ns"])
         adjusted = {}
         for name in _ERROR_ADJUSTED:
             values = self.table.ascending(name, self.completed)
+            errors = _count(with_due if name.endswith("_from_due_s") else lost)
             adjusted[name] = error_adjusted(values, errors=errors, missing=_count(self.completed) - len(values))
         return adjusted
 

@@ -132,6 +132,14 @@ def test_error_adjusted_percentiles_count_failures_and_drops() -> None:
     assert (adjusted.n, adjusted.min, adjusted.p50) == (100, 0.1, None)
 
 
+def test_a_closed_loop_has_no_error_adjusted_latency_from_due() -> None:
+    """What was never due was not late either, and a failure does not change that."""
+    adjusted = summarised([*closed_loop(25), *(failed(100 + seq) for seq in range(5))]).latency_error_adjusted
+    assert (adjusted["e2el_s"].n, adjusted["e2el_from_due_s"].n, adjusted["ttft_from_due_s"].n) == (30, 0, 0)
+    late = [answered(0, lag_ms=1), failed(1, due_ns=0)]
+    assert summarised(late, load=open_loop()).latency_error_adjusted["ttft_from_due_s"].n == 2
+
+
 def test_tokens_of_failed_requests_are_apart() -> None:
     """One population a row: what a truncated answer had streamed is partial output."""
     cut = failed(1, kind=FailureKind.TRUNCATED, status=200, event_tokens=(1,) * 6, event_ns=(1, 2, 3, 4, 5, 6))

@@ -70,5 +70,12 @@ class Lookahead:
         self._bytes -= size
         return ready
 
+    def rest(self) -> Iterator[PlannedConversation]:
+        """What is left of the plan, in order and unprepared: none of it will be sent."""
+        self._exhausted = True
+        while self._ready:
+            yield self._ready.popleft()[0].planned
+        yield from self._plan
+
     def _prepared(self, request: PlannedRequest) -> Any:
         return None if request.body is None else self._prepare(request.body, request.request_id)

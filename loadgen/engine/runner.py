@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from loadgen.core.errors import LoadgenError
@@ -93,6 +94,7 @@ class Run:
         self._aborting = asyncio.Event()
         self._deadline_set = asyncio.Event()
         self._all_done = asyncio.Event()
+        self._unstarted: PlannedConversation | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(load.max_concurrency) if load.max_concurrency is not None else None
@@ -176,6 +178,7 @@ class Run:
         for task in leftover:
             task.cancel()
         await asyncio.gather(*leftover, return_exceptions=True)
+        await self._drop_unstarted()
 
     def _spawn(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
         task = group.create_task(work)
@@ -216,9 +219,19 @@ class Run:
             if first.phase is Phase.MEASURE:
                 self._begin_measuring(due_ns)
             if not await self._pause_until(due_ns):
+                self._unstarted = conversation.planned
                 return
             self._spawn(group, self._converse(conversation))
         self._health.end()
+
+    async def _drop_unstarted(self) -> None:
+        """Records the arrivals that fell due before the end and that a dispatcher behind its time had not come to."""
+        if self._unstarted is None:
+            return
+        for conversation in chain((self._unstarted,), self._lookahead.rest()):
+            if not self._drop_due(conversation.requests) or self._aborting.is_set():
+                return
+            await asyncio.sleep(0)
 
     async def _converse(self, conversation: ReadyConversation) -> None:
         """Sends a conversation's requests, each when it is due and its predecessor has been answered."""
@@ -230,7 +243,8 @@ class Run:
             ready_ns = planned.due_ns
             if ready_ns is None and ended_ns is not None and request.turn.think_s is not None:
                 ready_ns = ended_ns + nanoseconds(request.turn.think_s)
-            if ready_ns is not None and not await self._pause_until(ready_ns):
+            if self._stopping.is_set() or (ready_ns is not None and not await self._pause_until(ready_ns)):
+                self._drop_due(requests[index:])
                 return
             blocked_ns = 0
             if planned.due_ns is not None and ended_ns is not None:
@@ -239,6 +253,7 @@ class Run:
                 asked_ns = self.clock.now_ns()
                 if not await self._pause(self._slots.acquire()):
                     self._flights.drop(planned, cap_wait_ns=blocked_ns + self.clock.now_ns() - asked_ns)
+                    self._drop_due(requests[index + 1 :])
                     return
                 blocked_ns += self.clock.now_ns() - asked_ns
             try:
@@ -252,6 +267,9 @@ class Run:
                 flight = await self._flights.fly(
                     planned, prepared, cap_wait_ns=blocked_ns if waits else None, want_answer=continues
                 )
+            except asyncio.CancelledError:
+                self._drop_due(requests[index + 1 :])
+                raise
             finally:
                 if self._slots is not None:
                     self._slots.release()
@@ -264,8 +282,17 @@ class Run:
                     return
                 history += [*messages_of(request.turn), answer.assistant_message]
 
+    def _drop_due(self, requests: Sequence[PlannedRequest]) -> bool:
+        """Records those of a stopped run's requests that fell due before its end; whether the first one did."""
+        if self._stop_ns is None:
+            return False
+        end_ns = self._stop_ns if self._deadline_ns is None else min(self._stop_ns, self._deadline_ns)
+        due = [request.due_ns is not None and self._start_ns + request.due_ns < end_ns for request in requests]
+        self._drop_rest([request for request, is_due in zip(requests, due, strict=True) if is_due])
+        return bool(due) and due[0]
+
     def _drop_rest(self, requests: Sequence[PlannedRequest]) -> None:
-        """Records the turns that cannot be asked, since an answer that they continue from is missing."""
+        """Records requests that will not be sent."""
         for request in requests:
             self._flights.drop(self._placed(request), cap_wait_ns=None)
 

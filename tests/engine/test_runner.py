@@ -15,7 +15,7 @@ from loadgen.core.schedule.arrivals import constant_offsets
 from loadgen.core.schedule.plan import plan
 from loadgen.engine.runner import Run, RunEnd, RunSettings
 from tests.fakes.scripted_transport import MemorySink, Script, ScriptedTransport, chat_stream
-from tests.fakes.virtual_time import FakeClock, run_virtual
+from tests.fakes.virtual_time import FakeClock, VirtualTimeLoop, run_virtual
 
 TEMPLATE = RequestTemplate(endpoint=Endpoint.CHAT, model="m")
 LEAD_NS = 20_000_000
@@ -297,3 +297,84 @@ def test_a_plan_with_no_requests_ends() -> None:
     """Nothing to send is a run of no requests, not a hang."""
     end = Bench(closed(4), conversations=iter([])).execute()
     assert end.requests == 0
+
+
+def late_by(delay_s: float) -> Callable[[int], Script]:
+    """Answers at once, after a client that was away for so long."""
+
+    def answer(n: int) -> Script:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        loop.lose(delay_s)
+        return chat_stream(0.01)
+
+    return answer
+
+
+def test_arrivals_that_a_slow_client_never_came_to_are_dropped_not_forgotten() -> None:
+    """10 a second for 1 s by a client that needs 0.4 s a request: what fell due and was not sent has a record."""
+    bench = Bench(Load(mode=LoadMode.RATE, request_rate_rps=10.0, duration_s=1.0))
+    bench.transport.answer = late_by(0.4)
+    end = bench.execute()
+    assert end.ended_by == "duration"
+    assert [record.seq for record in sorted(bench.sink.records, key=lambda record: record.seq)] == list(range(10))
+    dropped = [record for record in bench.sink.records if record.outcome is Outcome.DROPPED]
+    assert 4 <= len(dropped) == 10 - len(bench.transport.sent)
+    assert all(record.due_ns is not None and record.sent_ns is None for record in dropped)
+
+
+def test_a_stall_is_followed_by_late_sends_not_by_lost_ones() -> None:
+    """45 a second, and the client is away for 2 s in the middle: every request is sent, the overdue ones at once."""
+    bench = Bench(Load(mode=LoadMode.RATE, request_rate_rps=45.0, num_requests=180))
+
+    def answer(n: int) -> Script:
+        return late_by(2.0)(n) if n == 45 else chat_stream(0.01)
+
+    bench.transport.answer = answer
+    bench.execute()
+    lags = [(record.sent_ns or 0) - (record.due_ns or 0) for record in bench.sink.records]
+    assert {record.outcome for record in bench.sink.records} == {Outcome.COMPLETED}
+    assert len(lags) == 180
+    assert sum(lag > 0 for lag in lags) == pytest.approx(90, abs=2)
+    assert max(lags) == pytest.approx(2e9, rel=0.02)
+    assert min(lags) == 0
+
+
+def test_turns_that_fell_due_behind_a_slow_answer_are_dropped_at_the_end() -> None:
+    """A replayed session whose first answer outlasts the run: its second turn was due inside, its third was not."""
+    turns = tuple(Turn(prompt=Text(text=str(at)), offset_ns=at * 10**9) for at in (0, 2, 9))
+    session = Conversation(turns=turns, session_id="s")
+    load = Load(mode=LoadMode.REPLAY, speed=1.0, duration_s=4.0)
+    for grace_s, first in ((20.0, Outcome.COMPLETED), (1.0, Outcome.CANCELLED)):
+        bench = Bench(load, conversations=iter([session]), answer=lambda n: chat_stream(0.1, 8.0), grace_s=grace_s)
+        bench.execute()
+        assert [(record.turn, record.outcome) for record in sorted(bench.sink.records, key=lambda r: r.seq)] == [
+            (0, first),
+            (1, Outcome.DROPPED),
+        ]
+
+
+def test_no_turn_is_sent_after_the_end() -> None:
+    """Conversations of ten turns of 0.3 s without think time, for 1 s: the next turn after the end is not sent."""
+    talk = [Conversation(turns=tuple(Turn(prompt=Text(text=str(n))) for n in range(10))) for _ in range(2)]
+    bench = Bench(closed(2, duration_s=1.0), conversations=iter(talk), answer=lambda n: chat_stream(0.1, 0.3))
+    end = bench.execute()
+    assert end.window is not None
+    assert max(at_ns for at_ns, _ in bench.transport.sent) < end.window.end_ns
+    assert len(bench.sink.records) == len(bench.transport.sent) == 8
+
+
+def test_the_window_begins_with_the_first_arrival_not_with_the_preparation() -> None:
+    """Connections take 5 s to open: the 2 s that were asked for are measured in full after that."""
+
+    class SlowlyOpening(ScriptedTransport):
+        async def open(self, connections: int) -> None:
+            await asyncio.sleep(5.0)
+
+    bench = Bench(Load(mode=LoadMode.RATE, request_rate_rps=10.0, duration_s=2.0))
+    bench.transport = SlowlyOpening(bench.clock, bench.transport.answer)
+    end = bench.execute()
+    assert end.window is not None
+    assert end.window.start_ns == 5_000_000_000 + LEAD_NS
+    assert end.window.end_ns - end.window.start_ns == 2_000_000_000
+    assert len(bench.sink.records) == 20

@@ -34,6 +34,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._jumping.now_s
 
+    def lose(self, s: float) -> None:
+        """Lets that time pass while nothing runs, as a stalled process does."""
+        self._jumping.now_s += s
+
 
 class FakeClock:
     """The Clock port on a loop's own time."""

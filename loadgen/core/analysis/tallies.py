@@ -107,10 +107,12 @@ class Failures:
 class Oddities:
     """What the verdict asks of completed requests beyond the summary: counts and sums, all over completed requests.
 
-    A pair of sums is over the requests that have both numbers.
+    A pair of sums is over the requests that have both numbers. `max_output_tokens` is the run's own bound on answers:
+    no more than that was asked for, whatever the data says.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_output_tokens: int | None = None) -> None:
+        self._max_output_tokens = max_output_tokens
         self.not_streamed = self.reasoning_hidden = self.decode_untimed = 0
         self.timed = self.first_event_several = 0
         self.overstated_sum = 0.0
@@ -140,7 +142,7 @@ class Oddities:
                 difference = abs(record.output_tokens - sum(record.event_tokens))
                 self.server_stream_difference += difference if difference > 1 else 0  # one: a stop token has no text
             if record.planned_output_tokens is not None:
-                self.planned_output += record.planned_output_tokens
+                self.planned_output += self._asked(record.planned_output_tokens)
                 self.actual_output += record.output_tokens
         if record.input_tokens is not None:
             if record.planned_input_tokens is not None:
@@ -154,6 +156,9 @@ class Oddities:
         self.stalled_events += record.stalled_events
         self.in_session = self.in_session or record.session_id is not None
 
+    def _asked(self, planned: int) -> int:
+        return planned if self._max_output_tokens is None else min(planned, self._max_output_tokens)
+
 
 class Tallies:
     """Everything that one pass over the records counts, and their columns."""
@@ -161,7 +166,8 @@ class Tallies:
     def __init__(self, manifest: RunManifest) -> None:
         self.columns = Columns(manifest.slo)
         self.gaps, self.tokens, self.failures = Gaps(), Tokens(), Failures()
-        self.acceptance, self.oddities = AcceptanceTally(), Oddities()
+        self.acceptance = AcceptanceTally()
+        self.oddities = Oddities(max_output_tokens=manifest.options.get("max_tokens"))
         self.resent = self.generated = self.uncounted = 0
 
     def observe(self, record: RequestRecord) -> None:

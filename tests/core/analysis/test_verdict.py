@@ -267,6 +267,13 @@ def test_lengths_that_are_not_those_asked_for() -> None:
     assert not {"output_length", "input_length"} & set(exact)
 
 
+def test_a_bound_on_answers_is_what_was_asked_for() -> None:
+    """The data wants 256 tokens and --max-tokens 10: answers of 10 are as long as asked, answers of 10 under 20 not."""
+    asked = closed_loop(planned_output_tokens=256)
+    assert "output_length" not in findings(asked, options={"max_tokens": 10})
+    assert "1200 output tokens where 2400" in findings(asked, options={"max_tokens": 20})["output_length"].evidence
+
+
 def test_objective_without_a_value() -> None:
     """One-token answers under a TPOT objective are not good; a closed loop has no TTFT from due."""
     records = [answered(seq, sent_ms=281 * seq, tokens=1 if seq < 12 else 10) for seq in range(120)]

@@ -160,7 +160,7 @@ def _texts(options: CommonOptions, seed: int) -> Texts:
     if options.trace is None or options.prompts is None:
         return _invented(options, seed)
     with open_trace(options.prompts, on_bad_row=options.on_bad_row) as prompts:
-        return BorrowedText(prompts.conversations(), seed=seed)
+        return BorrowedText(prompts.conversations(), seed=seed, unique=True)
 
 
 def _shortened(value: Any, limit: int = 2_000) -> Any:

@@ -23,6 +23,7 @@ _OWN_HEADERS = frozenset(
     {"connection", "content-length", "expect", "te", "transfer-encoding", "upgrade", "x-request-id"}
 )
 _SECRET_HEADER = re.compile(r"auth|cookie|key|password|secret|token", re.IGNORECASE)
+_SECRET_CHARACTERS = 4  # to blot out anything shorter would blot out words that happen to contain it
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _EXPECTED = "expected http://host[:port], https://host[:port] or unix:///path/to.sock"
 
@@ -222,7 +223,8 @@ def _credential(
         notices.append("The Authorization header is used; the API key or the user info in the URL is not.")
         value = None
     credential = () if value is None else (("Authorization", value),)
-    return credential, tuple(secret for secret in dict.fromkeys(secrets) if secret), tuple(notices)
+    known = tuple(secret for secret in dict.fromkeys(secrets) if len(secret) >= _SECRET_CHARACTERS)
+    return credential, known, tuple(notices)
 
 
 def _checked_headers(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

@@ -1,6 +1,7 @@
 """The native transport's own promises: its connections, its stamps, its care with limits and large bodies."""
 
 import asyncio
+import gc
 import hashlib
 import socket
 import subprocess
@@ -250,6 +251,21 @@ async def test_nothing_is_left_after_fifty_runs() -> None:
                 doomed.cancel()
                 await asyncio.wait([doomed])
         await until(lambda: open_descriptors() <= before)
+
+
+async def test_a_request_leaves_nothing_for_the_cyclic_collector() -> None:
+    """Parser and response point at each other while it is read; afterwards a long run has nothing to collect for it."""
+    with ScriptedServer(answering(CHUNKED, chunk(b"x"), LAST_CHUNK)) as server:
+        async with native(server.url) as transport:
+            await exchange(transport)
+            gc.collect()
+            gc.disable()
+            try:
+                for _ in range(100):
+                    await exchange(transport)
+                assert gc.collect() < 100
+            finally:
+                gc.enable()
 
 
 async def test_close_ends_what_is_under_way() -> None:

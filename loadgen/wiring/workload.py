@@ -24,7 +24,9 @@ ReadProgress = Callable[[int, int], None]
 TOKEN_ID_RANGE = (1_000, 30_000)
 """Token numbers for invented prompts: above the special ones, within every common vocabulary."""
 
-_SYNTHETIC_BATCH = 10_000
+_SYNTHETIC_BATCH, _SYNTHETIC_MOST = 10_000, 100_000
+"""So many lengths are drawn, at most; further requests repeat the lengths, with prompts of their own."""
+
 _FEWEST_REQUESTS = 100
 _REQUESTS_PER_SLOT = 10
 
@@ -58,7 +60,7 @@ def open_workload(options: CommonOptions, *, seed: int, progress: ReadProgress |
         source = SyntheticSource(
             input_tokens=options.input_lengths,
             output_tokens=options.output_lengths,
-            count=options.num_requests or _SYNTHETIC_BATCH,
+            count=min(options.num_requests or _SYNTHETIC_BATCH, _SYNTHETIC_MOST),
             seed=seed,
             texts=_invented(options, seed),
             shared_prefix_tokens=options.shared_prefix_tokens,

@@ -29,6 +29,7 @@ _SYNTHETIC_BATCH, _SYNTHETIC_MOST = 10_000, 100_000
 
 _FEWEST_REQUESTS = 100
 _REQUESTS_PER_SLOT = 10
+_MOST_PASSES = 100_000  # more than a run that ends by time will make
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +100,13 @@ def default_requests(workload: Workload, options: CommonOptions, concurrency: in
     if options.num_requests is not None or options.duration is not None or workload.finite:
         return options.num_requests
     return max(_FEWEST_REQUESTS, _REQUESTS_PER_SLOT * (concurrency or 1))
+
+
+def passes_needed(workload: Workload, load: Load, *, warmup_requests: int) -> int:
+    """Passes over the data that a run may begin, so that the next run can use others and share no prompt with it."""
+    if load.num_requests is not None:
+        return -(-(load.num_requests + warmup_requests) // workload.source.facts.requests)
+    return 1 if workload.finite and load.duration_s is None else _MOST_PASSES
 
 
 def level_plan(

@@ -128,6 +128,10 @@ class Destination:
         by_name = {name.lower(): (name, value) for name, value in (*ours, *self.headers)}
         return dict(by_name.values())
 
+    def encoded_headers(self) -> dict[bytes, bytes]:
+        """The same as the bytes that are sent: a value may hold any character of Latin-1."""
+        return {name.encode("ascii"): value.encode("latin-1") for name, value in self.request_headers().items()}
+
     def ssl_context(self) -> ssl.SSLContext | None:
         """TLS as configured, None for a plain destination. Raises ConfigError, naming a file that cannot be used."""
         if not self.secure:

@@ -77,7 +77,7 @@ class Content:
         return status.st_size, status.st_mtime_ns
 
     def head(self) -> bytes:
-        """The first bytes, without a byte order mark: more of them where the first JSON line, a long prompt, is longer."""
+        """The first bytes, without a byte order mark: as many as the first JSON line, a long prompt, has."""
         head = self.at(self.start, HEAD_BYTES)
         while head.lstrip().startswith(b"{") and b"\n" not in head and len(head) < LARGEST_ROW_BYTES:
             longer = self.at(self.start, 2 * len(head))

@@ -1,16 +1,16 @@
-"""A real vLLM that dies under load: every failure is data of a known kind, and nothing that was measured is lost."""
+"""A real vLLM that dies at its first request: every failure is data of a known kind."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.real_engine.engine import Done, eventually, loadgen, serve, write_prompts
+from tests.real_engine.engine import eventually, loadgen, serve, write_prompts
 
 pytestmark = pytest.mark.real_engine
 
-# Forced acceptance does not work on a CPU: such a server starts healthy and dies at the first draft.
-DIES_AT_THE_FIRST_DRAFT = {
+# Forced acceptance does not work on a CPU: such a server starts healthy, and its engine dies at the first step.
+DIES_AT_ITS_FIRST_STEP = {
     "method": "ngram",
     "prompt_lookup_min": 2,
     "prompt_lookup_max": 4,
@@ -18,34 +18,33 @@ DIES_AT_THE_FIRST_DRAFT = {
     "rejection_sample_method": "synthetic",
     "synthetic_acceptance_length": 2.0,
 }
-REPETITIVE = "The lighthouse stands at the end of a long stone pier. " * 6
 PLANNED = 12
 
 
 def test_a_dying_server_is_failures_by_kind(tmp_path: Path) -> None:
-    """Streams that were cut, and requests that found nobody, are records with a kind; nothing completed, so exit 4."""
-    config = json.dumps(DIES_AT_THE_FIRST_DRAFT)
-    with serve("ngram", tmp_path / "dying.log", "--speculative-config", config) as server:
-        done: Done = loadgen(
-            *("run", "--url", server.url, "--endpoint", "completions", "--concurrency", 3, "--num-requests", PLANNED),
-            *("--prompts", write_prompts(tmp_path / "prompts.jsonl", [REPETITIVE])),
-            *("--max-tokens", 64, "--ignore-eos", "--temperature", 0, "--idle-timeout", "60s"),
-            out=tmp_path / "runs",
-        )
+    """Streams that break off and requests that come too late are records with a kind; nothing completed, so exit 4."""
+    prompts = write_prompts(tmp_path / "prompts.jsonl", ["The miller opens the gate."] * PLANNED)
+    with serve("ngram", tmp_path / "dying.log", "--speculative-config", json.dumps(DIES_AT_ITS_FIRST_STEP)) as server:
+        command = ("run", "--url", server.url, "--endpoint", "completions", "--prompts", prompts, "--concurrency", 3)
+        done = loadgen(*command, "--max-tokens", 64, "--ignore-eos", "--idle-timeout", "60s", out=tmp_path / "runs")
         eventually(lambda: server.process.poll() is not None, "the server died", within_s=60)
+        dead = loadgen(*command, out=tmp_path / "none")
     assert done.code == 4, done.stderr
     summary, records = done.result, done.records
-    assert summary["requests"]["planned"] == summary["requests"]["failed"] == len(records) == PLANNED
     assert json.loads((done.folder / "summary.json").read_text()) == summary
-    for record in records:
-        assert record["outcome"] == "failed"
-        assert record["failure"]["message"]
+    assert summary["requests"]["planned"] == summary["requests"]["failed"] == len(records) == PLANNED
+    failures = [record["failure"] for record in records]
+    assert {failure["kind"] for failure in failures[:3]} <= {"server_error_event", "http_5xx"}
+    cut = [failure for failure in failures if failure["kind"] == "server_error_event"]
+    assert cut
+    assert {failure["http_status"] for failure in cut} == {200}
     kinds = summary["requests"]["failed_by_kind"]
+    assert kinds.keys() <= {"server_error_event", "http_5xx", "read", "reused_connection", "connect"}
     assert sum(kinds.values()) == PLANNED
-    assert kinds.keys() <= {"server_error_event", "http_5xx", "truncated", "read", "reused_connection", "connect"}
-    assert kinds.keys() & {"server_error_event", "http_5xx"}
-    assert summary["latency"]["ttft_s"]["n"] == 0
-    assert summary["latency"]["e2el_s"]["p50"] is None
+    assert all(failure["message"] for failure in failures)
+    assert (summary["latency"]["ttft_s"]["n"], summary["latency"]["e2el_s"]["p50"]) == (0, None)
     assert summary["verdict"]["valid"] is False
-    told = [record for record in records if record["failure"]["kind"] == "server_error_event"]
-    assert all(record["http_status"] == 200 for record in told)
+    # A second command finds nobody, says where, and leaves nothing.
+    assert dead.code == 4
+    assert server.url.removeprefix("http://") in dead.stderr
+    assert not dead.out.exists()

@@ -1,5 +1,8 @@
 """Load on a real vLLM with n-gram speculation: several tokens an event, acceptance as the server counts it."""
 
+import os
+import signal
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +13,15 @@ import pytest
 
 from tests.real_engine.engine import (
     DRAFT_TOKENS,
+    REPOSITORY,
     Counters,
     Done,
     Server,
     check_token_counts,
     counted,
+    eventually,
     loadgen,
+    loadgen_command,
     serve,
     write_prompts,
 )
@@ -179,3 +185,45 @@ def test_reports_and_exports_carry_the_acceptance(repetitive: Measured, tmp_path
     exported = loadgen("export", folder, "--format", "vllm")
     assert exported.code == 0, exported.stderr
     assert exported.result["spec_decode_acceptance_length"] == pytest.approx(length)
+
+
+def test_a_server_that_is_killed_leaves_what_it_had_answered(server: Server, tmp_path: Path) -> None:
+    """SIGKILL in the middle of a run, at the end of this file: completed requests stay, the rest has a kind, exit 0."""
+    before = server.counters()
+    command = loadgen_command(
+        *("run", "--url", server.url, "--endpoint", "completions", "--concurrency", 2, "--num-requests", 40),
+        *("--prompts", write_prompts(tmp_path / "prompts.jsonl", PROSE), "--max-tokens", 48, "--ignore-eos"),
+        *("--out", tmp_path / "runs", "--json", "--no-progress"),
+    )
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=REPOSITORY)
+    try:
+        answered = server.settled(before, 4)
+
+        def under_way() -> bool:
+            now = server.counters().since(before)
+            more = now["generation_tokens_total"] - answered["generation_tokens_total"]
+            return now["num_requests_running"] == 2 and more > 8
+
+        eventually(under_way, "two requests that have begun their answers")
+        os.killpg(server.process.pid, signal.SIGKILL)
+        stdout, stderr = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    done = Done(process.returncode, stdout, stderr, tmp_path / "runs")
+    assert done.code == 0, done.stderr
+    requests, records = done.result["requests"], done.records
+    completed = [record for record in records if record["outcome"] == "completed"]
+    cut = [record for record in records if record["outcome"] == "failed" and record["headers_ns"] is not None]
+    assert requests["planned"] == len(records) == 40
+    assert requests["completed"] == len(completed) >= 4
+    assert requests["failed"] == 40 - len(completed)
+    assert {record["output_tokens"] for record in completed} == {48}
+    assert cut
+    assert {record["failure"]["kind"] for record in cut} <= {"truncated", "server_error_event"}
+    assert done.result["tokens"]["partial_output"] == sum(record["output_tokens"] or 0 for record in cut)
+    assert requests["failed_by_kind"].keys() <= {
+        *("truncated", "server_error_event", "read", "reused_connection", "connect")
+    }
+    assert done.result["latency"]["e2el_s"]["n"] == len(completed)
+    assert done.result["latency_error_adjusted"]["e2el_s"]["n"] == 40

@@ -89,6 +89,20 @@ def test_a_disk_that_fills_up_in_mid_run_is_loud_and_keeps_the_rest(server: Trut
     assert report.summary["interrupted"] is True
 
 
+def test_a_disk_that_takes_nothing_is_said_before_any_load(server: TruthServer, tmp_path: Path) -> None:
+    """A folder can be made and no byte be written: the path and the reason, and nothing is sent."""
+
+    def full_disk() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    before = len(server.log().entries)
+    done = loadgen("run", "--url", server.url, "--num-requests", 5, out=tmp_path, before=full_disk)
+    assert done.code == 2
+    assert "cannot be written: File too large" in done.stderr
+    assert str(tmp_path) in done.stderr
+    assert len(server.log().entries) == before
+
+
 def test_a_thousand_labels_and_hostile_names_come_through(server: TruthServer, tmp_path: Path) -> None:
     """Markup, control characters and bytes that are no text stay text in every output."""
     hostile = "</td><svg onload=alert(1)><!--\x1b[31m[bold]"

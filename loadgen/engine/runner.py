@@ -21,6 +21,7 @@ from loadgen.engine.stop import Stop
 
 _LEAD_NS = 20_000_000
 _OPEN_LOOP_CONNECTIONS = 64
+_RECONNECT_NS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,7 @@ class Run:
             keep_text=settings.keep_text,
             secrets=settings.secrets,
             wake=lambda: self._idle.wake(),
-            refused=lambda: self.stop("refused"),
+            give_up=self.stop,
         )
         self._lookahead = Lookahead(plan, transport.prepare)
         self._idle = IdleWork((self._flights.decode_some, self._lookahead.top_up))
@@ -103,7 +104,7 @@ class Run:
         self._deadline_set = asyncio.Event()
         self._all_done = asyncio.Event()
         self._unstarted: PlannedConversation | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
 
     def stop(self, reason: str = "interrupt") -> None:
         """Starts no further request; those in flight have the grace to end. The first reason counts."""
@@ -178,12 +179,12 @@ class Run:
         await asyncio.gather(*leftover, return_exceptions=True)
         await self._drop_unstarted()
 
-    def _spawn(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, object]) -> None:
         task = group.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._despawn)
 
-    def _despawn(self, task: asyncio.Task[None]) -> None:
+    def _despawn(self, task: asyncio.Task[object]) -> None:
         self._tasks.discard(task)
         if not self._tasks:
             self._all_done.set()
@@ -204,7 +205,9 @@ class Run:
             if conversation is None:
                 self._health.end()
                 return
-            await self._conversing.send(conversation)
+            if not await self._conversing.send(conversation):
+                # Otherwise a closed loop would count failures as fast as the system refuses connections.
+                await self._stop.pause_until(self.clock.now_ns() + _RECONNECT_NS)
 
     async def _dispatch(self, group: asyncio.TaskGroup) -> None:
         """An open loop: starts each conversation at its due instant and waits for nothing else."""

@@ -133,6 +133,19 @@ def test_extra_fields_are_typed_and_the_first_body_is_shown(tmp_path: Path) -> N
     assert done.folder.load_manifest().first_request in own.bodies
 
 
+def test_what_may_be_private_is_not_stored(tmp_path: Path) -> None:
+    """Values of headers, also of harmless names, and the user's name in the URL are in no file of the run."""
+    with ChatServer() as own:
+        url = own.url.replace("http://", "http://somebody:pass-word-1@")
+        arguments = ("--url", url, "--num-requests", 2, "-H", "X-Route=rack-7-internal", "--json")
+        done = loadgen("run", *arguments, out=tmp_path)
+    assert done.code == 0, done.stderr
+    assert done.folder.load_manifest().options["header"] == ["X-Route"]
+    stored = b"".join(path.read_bytes() for path in done.folder.path.iterdir()) + repr(done.records).encode()
+    for private in (b"somebody", b"pass-word-1", b"rack-7-internal"):
+        assert private not in stored
+
+
 def test_a_trace_is_used_row_by_row_and_once(tmp_path: Path) -> None:
     """150 rows and no other option: every row once, in its order, and the terminal tells how many there were."""
     with ChatServer() as own:

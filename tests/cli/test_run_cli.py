@@ -133,7 +133,7 @@ def test_a_cap_is_said_and_not_held_against_the_client(tmp_path: Path) -> None:
         done = run(slow, tmp_path, "--request-rate", 20, "--max-concurrency", 1, "--num-requests", 30)
     summary = done.summary
     assert done.code == 0, done.stderr
-    assert summary["latency"]["ttft_s"]["max"] < 0.15
+    assert summary["latency"]["ttft_s"]["max"] < 0.4
     assert summary["latency"]["ttft_from_due_s"]["max"] > 0.5
     assert summary["concurrency"]["peak"] == 1
     assert "cap_limited" in {finding["kind"] for finding in summary["verdict"]["findings"]}

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -40,7 +40,9 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
-    """How a run ended. `requests` counts records; `window` is set where the end was by duration."""
+    """How a run ended. `requests` counts records; `window` is set where the end was by duration; `server` is what the
+    probe found.
+    """
 
     ended_by: str
     interrupted: bool
@@ -48,6 +50,7 @@ class RunEnd:
     window: Window | None
     client: ClientFacts
     late_preparations: int
+    server: dict[str, Any] = field(default_factory=dict)
 
 
 class Run:
@@ -132,6 +135,7 @@ class Run:
                 self._idle.finish()
                 await worker
                 heartbeat.cancel()
+                server = {} if self._probe is None else await self._probe.after()
         except BaseExceptionGroup as faults:
             raise _first_fault(faults) from faults
         finally:
@@ -143,6 +147,7 @@ class Run:
             window=self._window(),
             client=self._health.facts(self._transport.timing_source),
             late_preparations=self._lookahead.late,
+            server=server,
         )
 
     async def _prepare_ahead(self) -> None:

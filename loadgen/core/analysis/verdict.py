@@ -87,9 +87,9 @@ class Facts:
 
     `due` counts requests that fell due in the part of the window in which requests are started, `due_and_sent` those of
     them that left within it or would have but for the cap or a previous turn. `residence_s` is the mean time in flight
-    of the requests that completed in the window, `early_e2el_s` the median latency of the first ones sent, `growth_ratio`
-    the mean concurrency of the window's last third over that of its first. `tokens_generated` counts output tokens of every phase and outcome,
-    None when some request's are not known.
+    of the requests that completed in the window, `early_e2el_s` the median latency of the first ones sent,
+    `growth_ratio` the mean concurrency of the window's last third over that of its first. `tokens_generated` counts
+    output tokens of every phase and outcome, None when some request's are not known.
     """
 
     summary: Summary

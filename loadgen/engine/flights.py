@@ -14,7 +14,7 @@ from loadgen.core.stream.outcome import Received, record_of
 from loadgen.engine.live import LiveCounts
 from loadgen.engine.ports import Clock, Ending, Inbox, RecordSink, Transport
 
-SWEEP_NS = 100_000_000
+ROUND_NS = 100_000_000
 REFUSALS = 20
 """So many 4xx answers and nothing else from the first request on: the rest would be refused as well."""
 
@@ -76,10 +76,9 @@ class Flights:
         self._live = live
         self._flying: set[Flight] = set()
         self._ended: deque[Flight] = deque()
-        self._sweep: list[Flight] = []
-        self._swept_ns = 0
+        self._round: list[Flight] = []
+        self._round_ns = 0
         self.records = 0
-        self.first_sent_ns: int | None = None
 
     async def fly(
         self, planned: PlannedRequest, prepared: Any, *, cap_wait_ns: int | None, want_answer: bool = False
@@ -118,16 +117,16 @@ class Flights:
                 self._ended.popleft()
                 self._finish(flight)
             return True
-        while self._sweep:
-            flight = self._sweep.pop()
+        while self._round:
+            flight = self._round.pop()
             if flight.inbox.pieces and flight in self._flying:
                 if self._feed(flight):
-                    self._sweep.append(flight)
+                    self._round.append(flight)
                 return True
         now_ns = self._clock.now_ns()
-        if self._flying and now_ns - self._swept_ns >= SWEEP_NS:
-            self._swept_ns = now_ns
-            self._sweep = list(self._flying)
+        if self._flying and now_ns - self._round_ns >= ROUND_NS:
+            self._round_ns = now_ns
+            self._round = list(self._flying)
             return True
         return False
 

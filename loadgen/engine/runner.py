@@ -267,10 +267,10 @@ class Run:
             self._deadline_set.set()
 
     def _window(self) -> Window | None:
-        """The measured span where it was asked for by duration; otherwise it follows from the records."""
-        if self._measure_start_ns is None or self._deadline_ns is None:
+        """The measured span of a run that its duration or somebody ended; otherwise it follows from the records."""
+        if self._measure_start_ns is None or self._deadline_ns is None or self._stop.at_ns is None:
             return None
-        end_ns = self._deadline_ns if self._stop.at_ns is None else min(self._deadline_ns, self._stop.at_ns)
+        end_ns = min(self._deadline_ns, self._stop.at_ns)
         return Window(start_ns=self._measure_start_ns, end_ns=end_ns, kind="duration")
 
 

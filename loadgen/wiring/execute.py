@@ -88,7 +88,7 @@ async def execute(
         host=_host_facts(),
         server=session.server_facts,
         first_request=plan.first_request,
-        notes=session.destination.notices,
+        notes=session.notes,
     )
     folder.save_manifest(manifest)
     sink = folder.record_writer()

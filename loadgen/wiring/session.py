@@ -19,7 +19,7 @@ from loadgen.core.run import Target
 from loadgen.engine.ports import ServerProbe, Timeouts, Transport
 from loadgen.options.load import CommonOptions
 from loadgen.wiring.target import ask_target, destination_of
-from loadgen.wiring.workload import ReadProgress, Workload, open_workload
+from loadgen.wiring.workload import ReadProgress, Workload, beyond_context, open_workload
 
 _COUNTS_BY_USAGE = frozenset({"vllm"})
 _COUNTS_BY_IDS = frozenset({"sglang"})
@@ -46,6 +46,11 @@ class Session:
             engine=self.facts.engine,
             engine_version=self.facts.engine_version,
         )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What people should know before they read the result."""
+        return (*self.destination.notices, *beyond_context(self.workload, self.facts.max_model_len))
 
     @property
     def slo(self) -> dict[str, float]:

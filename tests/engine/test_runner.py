@@ -161,6 +161,14 @@ def test_a_duration_stops_sending_at_its_end_and_lets_answers_finish() -> None:
     assert {record.outcome for record in bench.sink.records} == {Outcome.COMPLETED}
 
 
+def test_a_run_that_runs_out_of_requests_before_its_time_has_no_window_of_that_time() -> None:
+    """Six requests in one second against a duration of a minute: rates are over what was measured, not over 60 s."""
+    bench = Bench(closed(3, duration_s=60.0, num_requests=6), answer=lambda n: chat_stream(0.5))
+    end = bench.execute()
+    assert end.ended_by == "requests"
+    assert end.window is None
+
+
 def test_what_outlives_the_grace_is_cancelled_and_recorded() -> None:
     """A server that never ends its answers: after the grace each request in flight is one cancelled record."""
     bench = Bench(closed(3, duration_s=1.0), answer=lambda n: Script([(1e6, b"")]), grace_s=2.0)

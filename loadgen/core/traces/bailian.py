@@ -6,22 +6,18 @@ Each request has a `chat_id` of its own and names the turn before it by `parent_
 
 import msgspec
 
-from loadgen.core.traces.json_rows import Count, check_blocks, decode_row, time_ns
-from loadgen.core.traces.row import Reason, Row, RowTurn
+from loadgen.core.traces.json_rows import Count, LengthLine, decode_row, time_ns, turn_of_lengths
+from loadgen.core.traces.row import Reason, Row
 
 BLOCK_TOKENS = 16
 _NO_PARENT = "-1"
 
 
-class _Line(msgspec.Struct):
-    input_length: Count
-    output_length: Count
+class _Line(LengthLine, kw_only=True):
     chat_id: int | str
     parent_chat_id: int | str | None = None
-    timestamp: int | float | None = None
     type: str | None = None
     turn: Count | None = None
-    hash_ids: tuple[int, ...] | None = None
 
 
 class BailianParser:
@@ -33,16 +29,9 @@ class BailianParser:
     def parse(self, data: bytes) -> Row | Reason:
         """One turn; zero tokens are left out."""
         line = decode_row(self._decoder, data)
-        if not line.input_length or not line.output_length:
+        turn = turn_of_lengths(line, BLOCK_TOKENS)
+        if turn is None:
             return Reason.ZERO_TOKENS
-        if line.hash_ids is not None:
-            check_blocks(line.hash_ids, BLOCK_TOKENS, line.input_length)
-        turn = RowTurn(
-            input_tokens=line.input_length,
-            output_tokens=line.output_length,
-            blocks=line.hash_ids or (),
-            block_tokens=BLOCK_TOKENS if line.hash_ids else None,
-        )
         parent = None if line.parent_chat_id is None else str(line.parent_chat_id)
         return Row(
             turns=(turn,),

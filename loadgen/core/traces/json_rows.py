@@ -5,7 +5,7 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from loadgen.core.traces.row import LARGEST_COUNT, LARGEST_TIME_NS, BadRow, Reason
+from loadgen.core.traces.row import LARGEST_COUNT, LARGEST_TIME_NS, BadRow, Reason, RowTurn
 from loadgen.core.units import NS_PER_S
 
 T = TypeVar("T")
@@ -45,6 +45,32 @@ def time_ns(value: float | None, *, per_second: int, field: str = "timestamp") -
         unit = {1: "seconds", 1000: "milliseconds"}[per_second]
         raise BadRow(Reason.BAD_VALUE, f"expected {unit} from 0 to the year 2262, got {value!r}", field=field)
     return ns
+
+
+class LengthLine(msgspec.Struct):
+    """What a row of lengths holds in the formats that name its prefix blocks."""
+
+    input_length: Count
+    output_length: Count
+    timestamp: int | float | None = None
+    hash_ids: tuple[int, ...] | None = None
+
+
+def turn_of_lengths(line: LengthLine, block_tokens: int) -> RowTurn | None:
+    """The turn that a row of lengths stands for, None for one of zero tokens.
+
+    Without `hash_ids` its prompt shares nothing. Raises BadRow where the blocks do not fit the input's length.
+    """
+    if not line.input_length or not line.output_length:
+        return None
+    if line.hash_ids is not None:
+        check_blocks(line.hash_ids, block_tokens, line.input_length)
+    return RowTurn(
+        input_tokens=line.input_length,
+        output_tokens=line.output_length,
+        blocks=line.hash_ids or (),
+        block_tokens=block_tokens if line.hash_ids else None,
+    )
 
 
 def check_blocks(blocks: tuple[int, ...], block_tokens: int, input_tokens: int) -> None:

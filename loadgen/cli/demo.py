@@ -24,7 +24,7 @@ _SLO = "ttft=150ms,tpot=25ms"
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the run's folder.", metavar="DIR")] = Path("runs"),
-    json_output: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    json_output: Annotated[bool, typer.Option("--json", metavar="", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Replay a small bundled trace against a built-in server of known timing, and report. Needs nothing else.
 

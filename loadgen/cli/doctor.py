@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from loadgen.cli.output import leave
 from loadgen.cli.parameters import options_command
 from loadgen.cli.writing import show, tell
 from loadgen.core.errors import ExitCode
@@ -38,7 +37,7 @@ def doctor(options: DoctorOptions) -> None:
         with console.capture() as drawn:
             console.print(table(found.checks))
         show(f"{drawn.get()}{conclusion(found)}\n")
-    leave(exit_code(found))
+    raise typer.Exit(int(exit_code(found)))
 
 
 def register(app: typer.Typer) -> None:

@@ -4,16 +4,17 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
 from loadgen.adapters.parquet import write_records
 from loadgen.cli.stored import StoredRun, StoredSweep, load
-from loadgen.cli.writing import tell, write
+from loadgen.cli.usage import ArgumentsCommand
+from loadgen.cli.writing import as_document, tell, write
 from loadgen.core.errors import ConfigError
 from loadgen.report.csv import requests_csv, run_csv, series_csv, sweep_csv
-from loadgen.report.json import records_json, series_json, summary_json, sweep_json, sweep_series_json
+from loadgen.report.json import records_json, series_json, sweep_series_json
 from loadgen.report.vllm import vllm_json
 
 
@@ -34,23 +35,28 @@ class What(StrEnum):
     SERIES = "series"
 
 
+Kind = TypeVar("Kind", bound=StrEnum)
+
 _ONLY = {Format.PARQUET: What.REQUESTS, Format.VLLM: What.SUMMARY}
 
 
 def export(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run or of a sweep.")],
-    form: Annotated[
-        Format, typer.Option("--format", help="csv, json, parquet (requests), vllm (as `vllm bench serve` saves).")
+    format_name: Annotated[
+        str,
+        typer.Option("--format", metavar="NAME", help="csv, json, parquet, vllm (as `vllm bench serve` saves)."),
     ],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="File to write; - or none is stdout.")
     ] = None,
     what: Annotated[
-        What | None, typer.Option("--what", help="summary (default), requests, or series over time; csv and json only.")
+        str | None,
+        typer.Option(metavar="PART", help="summary (default), requests, or series over time; csv and json only."),
     ] = None,
 ) -> None:
     """Write a stored run or sweep in a format for other tools, analysed anew from its records."""
-    wanted = _wanted(form, what)
+    form = _one_of(Format, "--format", format_name)
+    wanted = _wanted(form, None if what is None else _one_of(What, "--what", what))
     if form is Format.PARQUET and (output is None or str(output) == "-"):
         raise ConfigError("--format parquet: expected -o FILE; Parquet is not written to a terminal or a pipe")
     stored = load(folder)
@@ -60,6 +66,13 @@ def export(
         tell(f"wrote {rows} requests to {output}")
         return
     write(_vllm(runs) if form is Format.VLLM else _text(form, wanted, stored, runs), output)
+
+
+def _one_of(kinds: type[Kind], option: str, name: str) -> Kind:
+    try:
+        return kinds(name)
+    except ValueError:
+        raise ConfigError(f"{option}: expected {' or '.join(kinds)}, got {name!r}") from None
 
 
 def _wanted(form: Format, what: What | None) -> What:
@@ -82,7 +95,7 @@ def _text(form: Format, what: What, stored: StoredRun | StoredSweep, runs: tuple
         return [series_json(summary) if sweep is None else sweep_series_json(sweep)]
     if form is Format.CSV:
         return [run_csv(summary) if sweep is None else sweep_csv(sweep)]
-    return [summary_json(summary) if sweep is None else sweep_json(sweep)]
+    return [as_document(stored.result)]
 
 
 def _vllm(runs: Iterable[StoredRun]) -> Iterator[str]:
@@ -93,4 +106,4 @@ def _vllm(runs: Iterable[StoredRun]) -> Iterator[str]:
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("export", no_args_is_help=True)(export)
+    app.command("export", cls=ArgumentsCommand, no_args_is_help=True)(export)

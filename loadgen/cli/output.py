@@ -7,13 +7,12 @@ from typing import NoReturn
 
 import typer
 
-from loadgen.cli.writing import show
-from loadgen.core.errors import ExitCode
+from loadgen.cli.writing import as_document, show, tell
 from loadgen.core.metrics.summary import Sweep
 from loadgen.core.run import RunManifest
-from loadgen.report.json import summary_json, sweep_json
 from loadgen.report.terminal import run_text, sweep_text
 from loadgen.wiring.execute import Finished
+from loadgen.wiring.judge import Ending
 
 
 def width_of() -> int:
@@ -24,7 +23,7 @@ def width_of() -> int:
 def show_run(finished: Finished, *, as_json: bool, width: int) -> None:
     """Prints one run: its summary as JSON, or the report for people and where the files are."""
     if as_json:
-        show(summary_json(finished.analysis.summary))
+        show(as_document(finished.analysis.summary))
         return
     text = run_text(finished.analysis, finished.manifest, width=width, color=sys.stdout.isatty())
     show(f"{text}\nsaved in {finished.folder.path}\n")
@@ -33,12 +32,14 @@ def show_run(finished: Finished, *, as_json: bool, width: int) -> None:
 def show_sweep(sweep: Sweep, path: Path, *, manifest: RunManifest, as_json: bool, width: int) -> None:
     """Prints a ladder: as JSON, or as a table and where the files are."""
     if as_json:
-        show(sweep_json(sweep))
+        show(as_document(sweep))
         return
     text = sweep_text(sweep, manifest, width=width, color=sys.stdout.isatty())
     show(f"{text}\nsaved in {path}\n")
 
 
-def leave(code: ExitCode) -> NoReturn:
-    """Ends the command."""
-    raise typer.Exit(int(code))
+def leave(ending: Ending) -> NoReturn:
+    """Ends the command, and names the gates that failed."""
+    for gate in ending.failed_gates:
+        tell(f"loadgen: gate failed: {gate.evidence}")
+    raise typer.Exit(int(ending.code))

@@ -8,16 +8,16 @@ from typing import Annotated
 import typer
 
 from loadgen.cli.stored import StoredRun, StoredSweep, load
-from loadgen.cli.writing import show, tell, write
+from loadgen.cli.usage import ArgumentsCommand
+from loadgen.cli.writing import as_document, show, tell, write
 from loadgen.report.html import run_html, sweep_html
-from loadgen.report.json import summary_json, sweep_json
 from loadgen.report.terminal import run_text, sweep_text
 
 
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run or of a sweep.")],
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the report as a page.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Render a stored run or sweep again, from its records alone: the numbers are those of the run.
 
@@ -29,15 +29,13 @@ def report(
         if str(html) == "-":
             return
         tell(f"wrote {html}")
-    show(_json(stored) if as_json else _text(stored))
+    show(as_document(stored.result) if as_json else _text(stored))
 
 
 def _page(stored: StoredRun | StoredSweep) -> str:
-    return sweep_html(stored.sweep) if isinstance(stored, StoredSweep) else run_html(stored.analysis, stored.manifest)
-
-
-def _json(stored: StoredRun | StoredSweep) -> str:
-    return sweep_json(stored.sweep) if isinstance(stored, StoredSweep) else summary_json(stored.analysis.summary)
+    if isinstance(stored, StoredSweep):
+        return sweep_html(stored.sweep, stored.runs[0].manifest)
+    return run_html(stored.analysis, stored.manifest)
 
 
 def _text(stored: StoredRun | StoredSweep) -> str:
@@ -49,4 +47,4 @@ def _text(stored: StoredRun | StoredSweep) -> str:
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("report", no_args_is_help=True)(report)
+    app.command("report", cls=ArgumentsCommand, no_args_is_help=True)(report)

@@ -1,18 +1,18 @@
 """Stored runs and sweeps, analysed anew from their records."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadgen.adapters.store.run_folder import RunFolder
 from loadgen.adapters.store.sweep_folder import is_sweep, level_folders
 from loadgen.cli.writing import tell
 from loadgen.core.analysis.analyse import analyse
-from loadgen.core.analysis.ladder import ATTAINMENT, knee_of
+from loadgen.core.analysis.ladder import sweep_of
 from loadgen.core.errors import StoreError
-from loadgen.core.metrics.summary import Analysis, Sweep, SweepLevel
+from loadgen.core.metrics.summary import Analysis, Summary, Sweep
 from loadgen.core.record import RequestRecord
-from loadgen.core.run import LoadMode, RunManifest
+from loadgen.core.run import RunManifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +23,11 @@ class StoredRun:
     manifest: RunManifest
     analysis: Analysis
     level: float | None = None
+
+    @property
+    def result(self) -> Summary:
+        """What `summary.json` holds."""
+        return self.analysis.summary
 
     def records(self) -> Iterator[tuple[float | None, RequestRecord]]:
         """Its records with their level, streamed."""
@@ -36,6 +41,11 @@ class StoredSweep:
     sweep: Sweep
     runs: tuple[StoredRun, ...]
 
+    @property
+    def result(self) -> Sweep:
+        """What `sweep.json` holds."""
+        return self.sweep
+
 
 def load(path: Path) -> StoredRun | StoredSweep:
     """The run or the sweep stored in a folder, finished or killed; a cut record file is said on stderr.
@@ -43,42 +53,19 @@ def load(path: Path) -> StoredRun | StoredSweep:
     Raises StoreError when the folder holds neither, or a sweep of which no level has begun.
     """
     if not is_sweep(path):
-        return _load_run(RunFolder.open(path), ladder=False)
-    runs = tuple(_load_run(folder, ladder=True) for folder in level_folders(path))
-    if not runs:
+        return _load_run(RunFolder.open(path))
+    folders = level_folders(path)
+    if not folders:
         raise StoreError(f"{path}: the sweep ended before its first level began")
-    first = runs[0].manifest
-    variable = "concurrency" if first.load.mode is LoadMode.CONCURRENCY else "request_rate_rps"
-    levels = tuple(SweepLevel(level=run.level, summary=run.analysis.summary) for run in runs if run.level is not None)
-    sweep = Sweep(
-        sweep_id=path.resolve().name,
-        name=first.name,
-        variable=variable,
-        levels=levels,
-        knee=knee_of(levels, variable, attainment_ratio=_attainment_ratio(first)),
-    )
-    return StoredSweep(sweep=sweep, runs=runs)
+    runs = [_load_run(folder) for folder in folders]
+    sweep = sweep_of(path.resolve().name, [(run.manifest, run.analysis.summary) for run in runs])
+    levels = (replace(run, level=level.level) for run, level in zip(runs, sweep.levels, strict=True))
+    return StoredSweep(sweep=sweep, runs=tuple(levels))
 
 
-def _attainment_ratio(manifest: RunManifest) -> float:
-    """The share of requests that had to meet the objectives, as the sweep was told."""
-    asked = manifest.options.get("slo_attainment")
-    return float(asked) if isinstance(asked, int | float) else ATTAINMENT
-
-
-def _load_run(folder: RunFolder, *, ladder: bool) -> StoredRun:
+def _load_run(folder: RunFolder) -> StoredRun:
     manifest = folder.load_manifest()
     analysis = analyse(folder.records, manifest)
     if folder.truncated:
         tell(f"loadgen: {folder.path}: the records end early; the run was killed")
-    return StoredRun(
-        folder=folder, manifest=manifest, analysis=analysis, level=_level(folder, manifest) if ladder else None
-    )
-
-
-def _level(folder: RunFolder, manifest: RunManifest) -> float:
-    load = manifest.load
-    level = load.concurrency if load.mode is LoadMode.CONCURRENCY else load.request_rate_rps
-    if level is None:
-        raise StoreError(f"{folder.path / 'manifest.json'}: field 'load': expected the concurrency or rate of a level")
-    return float(level)
+    return StoredRun(folder=folder, manifest=manifest, analysis=analysis)

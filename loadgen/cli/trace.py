@@ -11,6 +11,7 @@ import typer
 from loadgen.adapters.trace_files import TraceSource, open_trace, save_native
 from loadgen.cli.reading import Reading
 from loadgen.cli.trace_text import facts_text
+from loadgen.cli.usage import ArgumentsCommand
 from loadgen.cli.writing import show, tell
 from loadgen.core.errors import ConfigError
 from loadgen.core.traces.facts import TraceFacts
@@ -31,7 +32,7 @@ BadRowOption = Annotated[
     typer.Option("--on-bad-row", metavar="stop|skip", help="Stop at a row that cannot be used, or skip it."),
 ]
 OutputOption = Annotated[Path, typer.Option("-o", "--output", metavar="OUT.jsonl", help="File to write.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")]
+JsonOption = Annotated[bool, typer.Option("--json", metavar="", help="Print the facts as JSON.")]
 
 
 def inspect(
@@ -79,7 +80,7 @@ def sample(
         int | None, typer.Option(metavar="N", help="Leave out turns with more input and output tokens than this.")
     ] = None,
     spread: Annotated[
-        bool, typer.Option(help="Spread rows with equal times over the step of the recording's clock.")
+        bool, typer.Option(metavar="", help="Spread rows with equal times over the step of the recording's clock.")
     ] = False,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of --thin and --spread.")] = 0,
     trace_format: FormatOption = "auto",
@@ -109,9 +110,9 @@ def sample(
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
     commands = typer.Typer(no_args_is_help=True, help="Look into a trace file, convert it, cut a part of it.")
-    commands.command("inspect", no_args_is_help=True)(inspect)
-    commands.command("convert", no_args_is_help=True)(convert)
-    commands.command("sample", no_args_is_help=True)(sample)
+    commands.command("inspect", cls=ArgumentsCommand, no_args_is_help=True)(inspect)
+    commands.command("convert", cls=ArgumentsCommand, no_args_is_help=True)(convert)
+    commands.command("sample", cls=ArgumentsCommand, no_args_is_help=True)(sample)
     app.add_typer(commands, name="trace")
 
 

@@ -4,15 +4,20 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
-from loadgen.adapters.store.files import reason, whole_file
+from loadgen.adapters.store.files import Scrubber, document, reason, whole_file
 from loadgen.core.errors import StoreError
 
 
 def show(text: str) -> None:
     """Prints text as it is to stdout. Raises StoreError when it cannot be written there."""
     write((text,), None)
+
+
+def as_document(value: Any) -> str:
+    """A summary or a sweep as the JSON file of a run's folder holds it."""
+    return document(value, Scrubber()).decode()
 
 
 def tell(line: str) -> None:

@@ -1,4 +1,4 @@
-"""Summaries, sweeps and records as strict JSON: no NaN, no infinity, absent is null."""
+"""Records and time series as strict JSON: no NaN, no infinity, absent is null."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -7,16 +7,6 @@ from typing import Any
 
 from loadgen.core.metrics.summary import Summary, Sweep
 from loadgen.core.record import RequestRecord
-
-
-def summary_json(summary: Summary) -> str:
-    """`summary.json`, indented, with a newline at its end."""
-    return json.dumps(asdict(summary), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-
-
-def sweep_json(sweep: Sweep) -> str:
-    """`sweep.json`: the levels with their summaries, and the knee."""
-    return json.dumps(asdict(sweep), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def series_json(summary: Summary) -> str:

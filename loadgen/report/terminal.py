@@ -10,18 +10,29 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from loadgen.core.metrics.summary import Analysis, Distribution, Finding, Summary, Sweep, SweepLevel, Verdict
+from loadgen.core.analysis.gates import failed_gates
+from loadgen.core.metrics.summary import Analysis, Distribution, Summary, Sweep, SweepLevel
 from loadgen.core.run import RunManifest
 from loadgen.core.stats.quantiles import PERCENTILES
+from loadgen.report.verdict import (
+    Doubt,
+    Headline,
+    has_doubts,
+    run_doubts,
+    run_headline,
+    sweep_doubts,
+    sweep_headline,
+)
 from loadgen.report.words import (
     DASH,
     LATENCY_LABELS,
-    SEVERITIES,
     adjusted_latencies,
     adjusted_text,
     asked,
     data_facts,
     failed_share,
+    knee_text,
+    levels_text,
     load_text,
     milliseconds,
     number,
@@ -38,6 +49,7 @@ from loadgen.report.words import (
 
 _RULED = Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
 _GAP, _INDENT = 2, 2
+_HEADLINES = {"valid": "bold green", "warning": "bold yellow", "invalid": "bold red"}
 _COLOURS = {"invalid": "bold red", "warning": "yellow", "info": "dim"}
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
@@ -49,7 +61,7 @@ def run_text(analysis: Analysis, manifest: RunManifest | None = None, *, width: 
     """
     summary = analysis.summary
     parts: list[RenderableType] = [
-        _verdict(summary.verdict, _headline(summary)),
+        _verdict(run_headline(summary.verdict), _title(summary), run_doubts(summary.verdict)),
         _section("Run", _facts(_run_facts(summary))),
         _section("Requests", _requests(analysis, width - _INDENT)),
         _section("Latency, ms", _latency(summary, width - _INDENT)),
@@ -59,8 +71,7 @@ def run_text(analysis: Analysis, manifest: RunManifest | None = None, *, width: 
         parts.append(_section("SLO", _facts(_slo_facts(summary))))
     if summary.speculation is not None:
         parts.append(_section("Speculation", _facts(_speculation_facts(summary))))
-    if manifest is not None and (rows := data_facts(manifest)):
-        parts.append(_section("Data", _facts(rows)))
+    parts.extend(_ending([summary], manifest))
     return _rendered(parts, width, color)
 
 
@@ -70,19 +81,29 @@ def sweep_text(sweep: Sweep, manifest: RunManifest | None = None, *, width: int 
     `manifest` is that of its first level, for what it says of the data.
     """
     title = printable(sweep.name) if sweep.name else f"sweep {printable(sweep.sweep_id)}"
-    doubts = [(level, finding) for level in sweep.levels for finding in level.summary.verdict.findings]
-    bad = [level for level in sweep.levels if not level.summary.verdict.valid]
-    parts: list[RenderableType] = [_sweep_verdict(sweep, title, bad, doubts)]
+    beneath = ""
+    if sweep.levels:
+        target = sweep.levels[0].summary.target
+        title, beneath = f"{title}, {levels_text(sweep)}", f"{printable(target.model)} at {printable(target.url)}"
+    parts: list[RenderableType] = [_verdict(sweep_headline(sweep), title, sweep_doubts(sweep), beneath)]
     if sweep.levels:
         parts.append(
             _section(f"Levels of {variable_text(sweep.variable)}; latency in ms", _levels(sweep, width - _INDENT))
         )
         parts.append(_section("Against the load", _bars(sweep, width - _INDENT)))
-    if sweep.knee is not None:
-        parts.append(_section("Knee", Text(f"{asked(sweep.knee.level)}: {printable(sweep.knee.reason)}")))
-    if manifest is not None and (rows := data_facts(manifest)):
-        parts.append(_section("Data", _facts(rows)))
+        parts.append(_section("Knee", Text(knee_text(sweep))))
+    parts.extend(_ending([level.summary for level in sweep.levels], manifest))
     return _rendered(parts, width, color)
+
+
+def _ending(summaries: Sequence[Summary], manifest: RunManifest | None) -> Iterable[RenderableType]:
+    """What stands at the end: the data that was used, and the gates that failed."""
+    if manifest is None:
+        return
+    if rows := data_facts(manifest):
+        yield _section("Data", _facts(rows))
+    if failed := failed_gates(summaries, manifest.options):
+        yield _section("Gates", Group(*(Text(f"failed: {gate.evidence}", style="bold red") for gate in failed)))
 
 
 def _rendered(parts: Iterable[RenderableType], width: int, color: bool) -> str:
@@ -107,58 +128,29 @@ def _section(title: str, body: RenderableType) -> RenderableType:
     return Group(Text(""), Text(title, style="bold"), Padding(body, (0, 0, 0, _INDENT)))
 
 
-def _headline(summary: Summary) -> str:
+def _title(summary: Summary) -> str:
     name = printable(summary.name) if summary.name else printable(summary.target.model)
     return f"{name}, {load_text(summary)}"
 
 
-def _verdict(verdict: Verdict, title: str) -> RenderableType:
-    first = Text("✓ VALID", style="bold green") if verdict.valid else Text("✗ INVALID", style="bold red")
-    first.append(f"  {title}", style="bold" if verdict.valid else "bold red")
-    if not verdict.valid:
-        first.append("  Do not use these numbers.", style="bold red")
-    ordered = sorted(verdict.findings, key=lambda finding: _rank(finding.severity))
-    return Group(first, *(_finding(finding) for finding in ordered))
+def _verdict(headline: Headline, title: str, doubts: Iterable[Doubt], beneath: str = "") -> RenderableType:
+    first = Text(headline.words, style=_HEADLINES[headline.kind]).append(f"  {title}", style="bold")
+    lines = [Text(f"  {beneath}", style="dim")] if beneath else []
+    return Group(first, *lines, *(_doubt(doubt) for doubt in doubts))
 
 
-def _rank(severity: str) -> int:
-    return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
-
-
-def _finding(finding: Finding, where: str = "") -> RenderableType:
+def _doubt(doubt: Doubt) -> RenderableType:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(width=7)
     grid.add_column(ratio=1, overflow="fold")
     text = Text()
-    text.append(f"{where}{printable(finding.kind)}: {printable(finding.evidence)}")
-    if finding.advice:
-        text.append(f"\n{printable(finding.advice)}", style="dim")
-    grid.add_row(Text(printable(finding.severity), style=_COLOURS.get(finding.severity, "")), text)
+    for where, evidence in doubt.seen:
+        at = f" at {where}" if where else ""
+        text.append(f"{printable(doubt.kind)}{at}: {printable(evidence)}\n")
+    text.append(printable(doubt.advice), style="dim")
+    text.rstrip()
+    grid.add_row(Text(printable(doubt.severity), style=_COLOURS.get(doubt.severity, "")), text)
     return Padding(grid, (0, 0, 0, _INDENT))
-
-
-def _sweep_verdict(
-    sweep: Sweep, title: str, bad: list[SweepLevel], doubts: list[tuple[SweepLevel, Finding]]
-) -> RenderableType:
-    count = f"{len(sweep.levels)} level{'' if len(sweep.levels) == 1 else 's'} of {variable_text(sweep.variable)}"
-    if not sweep.levels:
-        return Text(f"✗ EMPTY  {title}: no level has finished", style="bold red")
-    if bad:
-        names = ", ".join(asked(level.level) for level in bad)
-        first = Text(f"✗ INVALID at {names}  {title}, {count}  Do not use those levels.", style="bold red")
-    else:
-        first = Text("✓ VALID", style="bold green").append(f"  {title}, {count}", style="bold")
-    target = sweep.levels[0].summary.target
-    lines: list[RenderableType] = [first, Text(f"  {printable(target.model)} at {printable(target.url)}", style="dim")]
-    grouped: dict[tuple[str, str], list[tuple[SweepLevel, Finding]]] = {}
-    for level, finding in doubts:
-        if finding.severity != "info":
-            grouped.setdefault((finding.severity, finding.kind), []).append((level, finding))
-    for key in sorted(grouped, key=lambda key: _rank(key[0])):
-        found = grouped[key]
-        levels = ", ".join(asked(level.level) for level, _ in found)
-        lines.append(_finding(found[0][1], where=f"at {levels}, "))
-    return Group(*lines)
 
 
 def _facts(rows: Iterable[tuple[str, str]]) -> RenderableType:
@@ -405,7 +397,7 @@ def _mark(sweep: Sweep, level: SweepLevel) -> Text:
     verdict = level.summary.verdict
     if not verdict.valid:
         mark.append(" ✗ invalid" if mark else "✗ invalid", style="bold red")
-    elif any(finding.severity == "warning" for finding in verdict.findings):
+    elif has_doubts(verdict.findings):
         mark.append(" ! doubts" if mark else "! doubts", style="yellow")
     return mark
 

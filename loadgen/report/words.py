@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Mapping
 
 from loadgen.core.metrics.catalogue import CATALOGUE
-from loadgen.core.metrics.summary import Distribution, Summary
+from loadgen.core.metrics.summary import Distribution, Summary, Sweep
 from loadgen.core.run import LoadMode, RunManifest
 from loadgen.core.stats.quantiles import PERCENTILES
 from loadgen.core.units import duration_text
@@ -30,13 +30,11 @@ LATENCY_LABELS: Mapping[str, str] = {
 
 _DERIVED: Mapping[str, str] = {
     "failed_ratio": "(failed + dropped) / planned; dropped requests were due and never sent",
-    "knee": "the level beyond which more load buys little throughput",
+    "knee": "the level beyond which more load buys little throughput, or misses the objectives where there are any",
     "error_adjusted": "the same percentiles with every failed or dropped request counted as infinity",
 }
 
 _FROM_PLAN = frozenset({"ttft_from_due_s", "e2el_from_due_s", "schedule_lag_s"})
-
-SEVERITIES = ("invalid", "warning", "info")
 
 _CONTROL = frozenset({"Cc", "Cs", "Cf", "Zl", "Zp"})
 _KEPT_FORMAT = frozenset("\u200c\u200d\u00ad")  # joiners that scripts and emoji need, soft hyphen
@@ -122,6 +120,23 @@ def variable_text(variable: str) -> str:
     return {"concurrency": "concurrency", "request_rate_rps": "request rate, requests/s"}.get(
         variable, printable(variable)
     )
+
+
+def levels_text(sweep: Sweep) -> str:
+    """How many levels there are, of how many that were asked for, and of what."""
+    done, planned = len(sweep.levels), len(sweep.asked)
+    count = f"{done} of {planned}" if done < planned else str(done)
+    text = f"{count} level{'s' if max(done, planned) != 1 else ''} of {variable_text(sweep.variable)}"
+    if any(level.summary.interrupted for level in sweep.levels):
+        return f"{text}; interrupted"
+    return f"{text}; the others did not run" if done < planned else text
+
+
+def knee_text(sweep: Sweep) -> str:
+    """Where the knee is, or why there is none."""
+    if sweep.knee is None:
+        return printable(sweep.no_knee or "none found")
+    return f"{asked(sweep.knee.level)}: {printable(sweep.knee.reason)}"
 
 
 def token_source_text(summary: Summary) -> str:
@@ -240,7 +255,7 @@ def data_facts(manifest: RunManifest) -> list[tuple[str, str]]:
     """What was sent, as labelled lines: rows used and left out, and every note on the data and on the run."""
     data, rows = manifest.data, []
     if data.get("format") != "synthetic" and data.get("rows") is not None:
-        text = f"{data.get('name', DASH)}: {data.get('used', DASH)} of {data['rows']} rows usable"
+        text = f"{data.get('name', DASH)}: {data.get('used', DASH)} of {data['rows']} rows taken"
         dropped = data.get("dropped")
         if isinstance(dropped, Mapping) and dropped:
             text += "; left out: " + ", ".join(

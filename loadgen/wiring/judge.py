@@ -1,38 +1,37 @@
-"""From results to an exit code."""
+"""From results to how the command ends."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from loadgen.core.analysis.gates import FailedGate, failed_gates
 from loadgen.core.errors import ExitCode
-from loadgen.core.metrics.summary import Summary
 from loadgen.options.load import CommonOptions
 from loadgen.wiring.execute import Finished
 
 
-def exit_code(runs: Sequence[Finished], options: CommonOptions) -> ExitCode:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a command ends: with which code, and which gates failed, whatever the code is."""
+
+    code: ExitCode
+    failed_gates: tuple[FailedGate, ...] = ()
+
+
+def exit_code(runs: Sequence[Finished], options: CommonOptions) -> Ending:
     """What the command ends with: interrupted, before target failed, before invalid, before a failed gate.
 
     A target has failed when nothing was completed, at any level of a ladder, or when it was gone for so long that the
     run was given up.
     """
     summaries = [finished.analysis.summary for finished in runs]
-    if any(finished.end.interrupted for finished in runs):
-        return ExitCode.INTERRUPTED
+    gates = failed_gates(summaries, runs[0].manifest.options)
     gone = any(finished.end.ended_by == "unreachable" for finished in runs)
-    if gone or not any(summary.requests.completed for summary in summaries):
-        return ExitCode.TARGET_FAILED
-    if not options.allow_invalid and not all(summary.verdict.valid for summary in summaries):
-        return ExitCode.INVALID_MEASUREMENT
-    if any(_gate_failed(summary, options) for summary in summaries):
-        return ExitCode.GATE_FAILED
-    return ExitCode.DONE
-
-
-def _gate_failed(summary: Summary, options: CommonOptions) -> bool:
-    counts = summary.requests
-    lost = counts.failed + counts.dropped
-    if options.max_error_ratio is not None and counts.planned and lost / counts.planned > options.max_error_ratio:
-        return True
-    if options.slo_attainment is not None and summary.slo is not None:
-        attained = summary.slo.attainment_ratio
-        return attained is None or attained < options.slo_attainment
-    return False
+    if any(finished.end.interrupted for finished in runs):
+        code = ExitCode.INTERRUPTED
+    elif gone or not any(summary.requests.completed for summary in summaries):
+        code = ExitCode.TARGET_FAILED
+    elif not options.allow_invalid and not all(summary.verdict.valid for summary in summaries):
+        code = ExitCode.INVALID_MEASUREMENT
+    else:
+        code = ExitCode.GATE_FAILED if gates else ExitCode.DONE
+    return Ending(code=code, failed_gates=gates)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from loadgen.adapters.store.run_folder import new_run_id
 from loadgen.adapters.store.sweep_folder import create_level, create_sweep, save_sweep
-from loadgen.core.analysis.ladder import knee_of
-from loadgen.core.metrics.summary import Sweep, SweepLevel
+from loadgen.core.analysis.ladder import levels_asked, sweep_of
+from loadgen.core.metrics.summary import Sweep
 from loadgen.core.run import Load, LoadMode
 from loadgen.options.load import SweepOptions
 from loadgen.wiring.execute import Display, Finished, execute
@@ -15,7 +15,6 @@ from loadgen.wiring.run import burstiness_of
 from loadgen.wiring.session import Session, open_session
 from loadgen.wiring.workload import ReadProgress, default_requests, passes_needed
 
-DEFAULT_LADDER = (1, 2, 4, 8, 16)
 _FEWEST_WARMUP = 4
 
 
@@ -33,11 +32,9 @@ async def sweep_once(options: SweepOptions, *, display: Display, progress: ReadP
     async with open_session(options, progress=progress) as session:
         sweep_id = new_run_id()
         path = create_sweep(options.out, sweep_id)
-        variable = "request_rate_rps" if options.request_rate is not None else "concurrency"
-        ladder = options.request_rate or options.concurrency or DEFAULT_LADDER
         finished: list[Finished] = []
         first_pass = 0
-        for index, level in enumerate(ladder):
+        for index, level in enumerate(levels_asked(session.stored_options())):
             if index:
                 await asyncio.sleep(options.settle)
             folder = create_level(path, index + 1, level, secrets=session.destination.secrets)
@@ -49,7 +46,7 @@ async def sweep_once(options: SweepOptions, *, display: Display, progress: ReadP
                 )
             )
             first_pass += passes_needed(session.workload, load, warmup_requests=warmup)
-            sweep = _sweep(sweep_id, options, variable, finished)
+            sweep = sweep_of(sweep_id, [(run.manifest, run.analysis.summary) for run in finished])
             save_sweep(path, sweep, secrets=session.destination.secrets)
             if finished[-1].end.interrupted:
                 break
@@ -76,19 +73,3 @@ def _warmup(options: SweepOptions, load: Load) -> int:
     if options.warmup_requests is not None:
         return options.warmup_requests
     return max(_FEWEST_WARMUP, load.concurrency or 0)
-
-
-def _sweep(sweep_id: str, options: SweepOptions, variable: str, finished: list[Finished]) -> Sweep:
-    levels = tuple(SweepLevel(level=_level(run), summary=run.analysis.summary) for run in finished)
-    if options.slo_attainment is not None:
-        knee = knee_of(levels, variable, attainment_ratio=options.slo_attainment)
-    else:
-        knee = knee_of(levels, variable)
-    return Sweep(sweep_id=sweep_id, name=options.name, variable=variable, levels=levels, knee=knee)
-
-
-def _level(run: Finished) -> float:
-    load = run.manifest.load
-    level = load.concurrency if load.concurrency is not None else load.request_rate_rps
-    assert level is not None
-    return level

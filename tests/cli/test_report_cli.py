@@ -3,9 +3,7 @@
 import csv
 import io
 import json
-import os
-import subprocess
-import sys
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -146,7 +144,7 @@ def test_report_as_text(stored: Path, command) -> None:
     """Without options: text for people, plain because stdout is no terminal."""
     code, out, err = command("report", stored)
     assert code == 0
-    assert out.startswith(("✓ VALID", "✗ INVALID"))
+    assert out.startswith("✓ Valid, with doubts  nightly")
     assert "http_5xx" in out
     assert "\x1b" not in out
     assert err == ""
@@ -220,7 +218,7 @@ def test_export_csv(stored: Path, ladder: Path, command) -> None:
     """One row a run, one row a level, one row a request, one row a bin."""
     (row,) = rows(command("export", stored, "--format", "csv")[1])
     assert row["requests.completed"] == "40"
-    assert [row["level"] for row in rows(command("export", ladder, "--format", "csv")[1])] == ["1.0", "4.0"]
+    assert [row["level"] for row in rows(command("export", ladder, "--format", "csv")[1])] == ["1", "4"]
     requests = rows(command("export", stored, "--format", "csv", "--what", "requests")[1])
     assert len(requests) == 41
     assert requests[-1]["failure.message"] == "</td><svg onload=alert(1)>, =1+1"
@@ -279,7 +277,8 @@ def test_export_to_a_file(stored: Path, tmp_path: Path, command) -> None:
         (["--format", "parquet", "-o", "-"], ["parquet", "-o FILE"]),
         (["--format", "parquet", "--what", "series", "-o", "x"], ["--what series", "requests only"]),
         (["--format", "vllm", "--what", "requests"], ["--what requests", "summary only"]),
-        (["--format", "xml"], ["xml", "csv", "json", "parquet", "vllm"]),
+        (["--format", "xml"], ["loadgen: --format: expected csv or json or parquet or vllm, got 'xml'"]),
+        (["--format", "csv", "--what", "all"], ["loadgen: --what: expected summary or requests or series, got 'all'"]),
         (["--format", "csv", "-o", "no/such/folder/x.csv"], ["no/such/folder/x.csv", "cannot be written"]),
     ],
 )
@@ -291,19 +290,10 @@ def test_wrong_use_is_a_clear_error(stored: Path, command, arguments: list[str],
         assert word in err
 
 
-def test_a_reader_that_goes_away_is_no_error(stored: Path) -> None:
-    """`loadgen export … | head` ends quietly: no traceback, nothing on stderr."""
-    reading, writing = os.pipe()
-    os.close(reading)
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "loadgen", "export", str(stored), "--format", "json", "--what", "requests"],
-            stdout=writing,
-            stderr=subprocess.PIPE,
-            timeout=60,
-            check=False,
-        )
-    finally:
-        os.close(writing)
-    assert done.stderr == b""
-    assert done.returncode == 0
+def test_help_names_arguments_as_they_are(command) -> None:
+    """No braces in the usage line, and no type beside a flag."""
+    for line in (["report"], ["export"], ["trace", "inspect"], ["trace", "convert"], ["trace", "sample"]):
+        text = command(*line, "--help")[1]
+        assert "{" not in text
+        assert re.search(r"Usage: \w+ [a-z ]+ \[OPTIONS\] (DIR|FILE)", text)
+        assert not re.search(r"--json +<bool>", text)

@@ -43,10 +43,10 @@ def test_a_sweep_reads_as_agreed(sweep: Sweep, golden) -> None:
 
 def test_the_verdict_comes_first(analysis: Analysis, hostile: Analysis) -> None:
     """Nobody reads a number before knowing whether it may be believed."""
-    assert run_text(analysis).startswith("✓ VALID")
+    assert run_text(analysis).startswith("✓ Valid, with doubts  ")
     text = run_text(hostile)
-    assert text.startswith("✗ INVALID")
-    assert text.index("Do not use these numbers") < text.index("Latency")
+    assert text.startswith("✗ Invalid")
+    assert text.index("do not use these numbers") < text.index("Latency")
 
 
 def test_evidence_and_advice_are_shown(analysis: Analysis) -> None:
@@ -137,7 +137,7 @@ def test_a_sweep_marks_knee_and_invalid_levels(sweep: Sweep) -> None:
     text = sweep_text(sweep)
     assert row(text, "16")[-1] == "◀ knee"
     assert row(text, "64")[-1] == "✗ invalid"
-    assert text.startswith("✗ INVALID at 64")
+    assert text.startswith("✗ Invalid at 64")
     assert "doubling the load beyond it" in text
 
 
@@ -196,7 +196,7 @@ def test_what_was_left_out_of_the_data_is_said(analysis: Analysis, sweep: Sweep,
     told = replace(manifest, data=data | {"notes": ["3 rows are sorted by time"]}, notes=("The API key is used.",))
     for text in (run_text(analysis, told), sweep_text(sweep, told)):
         words = " ".join(text.split())
-        assert "burst.csv: 982 of 1000 rows usable; left out: 18 zero tokens; used more than once" in words
+        assert "burst.csv: 982 of 1000 rows taken; left out: 18 zero tokens; used more than once" in words
         assert "3 rows are sorted by time" in words
         assert "The API key is used." in words
 
@@ -206,7 +206,7 @@ def test_synthetic_data_has_its_notes_and_no_rows(analysis: Analysis, manifest: 
     made = replace(manifest, data={"name": "synthetic", "format": "synthetic", "rows": 9, "notes": ("drawn so",)})
     text = run_text(analysis, made)
     assert "drawn so" in text
-    assert "rows usable" not in text
+    assert "rows taken" not in text
 
 
 def test_hostile_data_facts_stay_text(analysis: Analysis, manifest: RunManifest, hostile_text: str) -> None:

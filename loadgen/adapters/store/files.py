@@ -105,9 +105,14 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def document(value: Any, scrubber: Scrubber) -> bytes:
+    """The value as a file of indented strict JSON."""
+    return msgspec.json.format(scrubber.encode(value), indent=2) + b"\n"
+
+
 def save_json(path: Path, value: Any, scrubber: Scrubber) -> None:
     """Writes the value as indented strict JSON, whole or not at all."""
-    replace_file(path, msgspec.json.format(scrubber.encode(value), indent=2) + b"\n")
+    replace_file(path, document(value, scrubber))
 
 
 def load_json(path: Path, of: type[Value], schema: str) -> Value:

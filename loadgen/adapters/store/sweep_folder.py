@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from loadgen.adapters.store.files import Scrubber, load_json, reason, save_json
-from loadgen.adapters.store.run_folder import MANIFEST, SUMMARY, RunFolder
+from loadgen.adapters.store.files import Scrubber, reason, save_json
+from loadgen.adapters.store.run_folder import MANIFEST, RunFolder
 from loadgen.core.errors import StoreError
-from loadgen.core.metrics.summary import SWEEP_SCHEMA, Summary, Sweep, SweepLevel
-from loadgen.core.run import LoadMode
+from loadgen.core.metrics.summary import Sweep
 
 SWEEP = "sweep.json"
 LEVELS = "levels"
@@ -42,32 +41,3 @@ def is_sweep(path: Path) -> bool:
 def save_sweep(path: Path, sweep: Sweep, *, secrets: tuple[str, ...] = ()) -> None:
     """Replaces `sweep.json`, whole or not at all."""
     save_json(path / SWEEP, sweep, Scrubber(secrets))
-
-
-def load_sweep(path: Path) -> Sweep:
-    """Reads `sweep.json`, or puts the sweep of a killed process together from the levels that have a summary.
-
-    A sweep put together has no knee. Raises StoreError when the folder is no sweep or holds no finished level.
-    """
-    if (path / SWEEP).is_file():
-        return load_json(path / SWEEP, Sweep, SWEEP_SCHEMA)
-    if not is_sweep(path):
-        raise StoreError(f"{path}: expected the folder of a sweep, with {SWEEP} or {LEVELS}/ in it")
-    summaries = [run.load_summary() for run in level_folders(path) if (run.path / SUMMARY).is_file()]
-    if not summaries:
-        raise StoreError(f"{path}: the sweep ended before its first level did: no level has a {SUMMARY}")
-    variable = "concurrency" if summaries[0].load.mode is LoadMode.CONCURRENCY else "request_rate_rps"
-    return Sweep(
-        sweep_id=path.name,
-        name=summaries[0].name,
-        variable=variable,
-        levels=tuple(SweepLevel(level=_level(summary, variable), summary=summary) for summary in summaries),
-        knee=None,
-    )
-
-
-def _level(summary: Summary, variable: str) -> float:
-    level = summary.load.concurrency if variable == "concurrency" else summary.load.request_rate_rps
-    if level is None:
-        raise StoreError(f"{summary.run_id}: {SUMMARY} does not say at which {variable} the level ran")
-    return level

@@ -25,6 +25,7 @@ CAP_WAIT_RATIO = 0.1
 COALESCED_LIMIT_RATIO = 0.05
 STALLED_LIMIT_RATIO = 0.01
 COUNTS_DIFFER_RATIO = 0.02
+DECODE_UNTIMED_RATIO = 0.05
 LENGTH_DIFFERS_RATIO = 0.1
 FIRST_SEVERAL_RATIO = 0.01
 CONNECTED_RATIO = 0.01
@@ -46,6 +47,7 @@ class FindingKind(StrEnum):
     CLIENT_CPU = "client_cpu"
     NO_COMPLETION = "no_completion"
     INTERRUPTED = "interrupted"
+    GIVEN_UP = "given_up"
     FAILURES = "failures"
     SAME_ERROR = "same_error"
     ARRIVALS_DROPPED = "arrivals_dropped"
@@ -204,6 +206,33 @@ def interrupted(facts: Facts) -> Finding | None:
     )
 
 
+_GAVE_UP = {
+    "refused": (
+        "the server refused every request from the first one on",
+        "See the failures below: key, model, endpoint or request body is wrong.",
+    ),
+    "unreachable": (
+        "the server could not be reached any more",
+        "See whether it crashed or was restarted. The numbers describe it up to then.",
+    ),
+}
+
+
+def given_up(facts: Facts) -> Finding | None:
+    """The load generator ended the run early, since the rest would have failed as well."""
+    said = _GAVE_UP.get(facts.manifest.ended_by or "")
+    if said is None:
+        return None
+    reason, advice = said
+    asked = facts.manifest.load.num_requests
+    of = "" if asked is None else f" of {asked}"
+    return _warning(
+        FindingKind.GIVEN_UP,
+        f"The run was given up after {facts.summary.requests.sent}{of} requests: {reason}.",
+        advice,
+    )
+
+
 def failures(facts: Facts) -> Finding | None:
     """Some requests failed, and percentiles cover only the others."""
     counts = facts.summary.requests
@@ -214,7 +243,7 @@ def failures(facts: Facts) -> Finding | None:
     return _warning(
         FindingKind.FAILURES,
         f"{counts.failed} of {ended} requests failed ({_share(counts.failed, ended)}): {kinds}.",
-        f"Latencies cover the {counts.completed} that completed; read them beside the error-adjusted percentiles.",
+        "Latencies cover only requests that completed; read them beside the error-adjusted percentiles.",
     )
 
 
@@ -355,13 +384,14 @@ def reasoning_hidden(facts: Facts) -> Finding | None:
 
 
 def decode_not_timed(facts: Facts) -> Finding | None:
-    """Answers of several tokens whose decode time cannot be told."""
+    """The decode time of too many answers of several tokens cannot be told."""
     count = facts.oddities.decode_untimed
-    if not count:
+    several = facts.oddities.timed + count
+    if not count or count <= DECODE_UNTIMED_RATIO * several:
         return None
     return _warning(
         FindingKind.DECODE_NOT_TIMED,
-        f"{count} answers of two tokens or more arrived at once or mostly in their first event.",
+        f"{count} of {several} answers of two tokens or more arrived at once or mostly in their first event.",
         "They have no TPOT and keep their other metrics. A buffer, or a parser that holds text back, is likely.",
     )
 
@@ -397,8 +427,23 @@ def input_length(facts: Facts) -> Finding | None:
         "input",
         facts.oddities.planned_input,
         facts.oddities.actual_input,
-        "All numbers use the server's count, which includes its chat template. Token-id prompts give exact lengths.",
+        f"All numbers use the server's count, which includes its chat template. {_input_advice(facts.manifest)}",
     )
+
+
+def _input_advice(manifest: RunManifest) -> str:
+    """What can be done about prompts of another length: only invented ones can be made to measure."""
+    match manifest.data.get("text"):
+        case "borrowed":
+            return (
+                "Prompts were chosen by estimated length; more of them (--prompts) come closer to what was asked for."
+            )
+        case "invented" if not manifest.options.get("token_ids"):
+            return "Where the server takes token ids, --token-ids sends exact lengths."
+        case "invented":
+            return "It counted other tokens than were sent."
+        case _:
+            return "The data's count is that of another model's tokens."
 
 
 def _length(kind: FindingKind, what: str, planned: int, actual: int, advice: str) -> Finding | None:
@@ -569,6 +614,7 @@ RULES: tuple[Callable[[Facts], Finding | None], ...] = (
     client_cpu,
     no_completion,
     interrupted,
+    given_up,
     failures,
     same_error,
     arrivals_dropped,

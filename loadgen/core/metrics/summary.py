@@ -110,7 +110,7 @@ class Slo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speculation:
-    """Acceptance over the window; `origin` is `per_request`, `counters` or `stream`. Definitions: `docs/metrics.md`."""
+    """Acceptance over the window; `origin` is `per_request` or `stream`. Definitions: `docs/metrics.md`."""
 
     origin: str
     acceptance_length: float | None = None
@@ -274,11 +274,17 @@ class Knee:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """A ladder of runs against one server. `variable` is `concurrency` or `request_rate_rps`."""
+    """A ladder of runs against one server. `variable` is `concurrency` or `request_rate_rps`.
+
+    `asked` are the levels that were to run, empty where that is not known; those beyond `levels` never did. Without a
+    knee `no_knee` says why.
+    """
 
     schema: str = SWEEP_SCHEMA
     sweep_id: str
     name: str | None
     variable: str
+    asked: tuple[float, ...] = ()
     levels: tuple[SweepLevel, ...]
     knee: Knee | None
+    no_knee: str | None = None

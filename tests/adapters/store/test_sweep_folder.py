@@ -1,20 +1,18 @@
-"""The folder of a sweep: saved, loaded, put together after a kill."""
-
-from dataclasses import replace
+"""The folder of a sweep: its levels, and its file."""
 
 import pytest
 
+from loadgen.adapters.store.files import load_json
 from loadgen.adapters.store.run_folder import RunFolder
 from loadgen.adapters.store.sweep_folder import (
     create_level,
     create_sweep,
     is_sweep,
     level_folders,
-    load_sweep,
     save_sweep,
 )
 from loadgen.core.errors import StoreError
-from loadgen.core.metrics.summary import Knee, Sweep, SweepLevel
+from loadgen.core.metrics.summary import SWEEP_SCHEMA, Knee, Sweep, SweepLevel
 from loadgen.core.run import Load, LoadMode
 
 
@@ -41,9 +39,9 @@ def stored_sweep(tmp_path, manifest, summary):
 
 
 def test_a_sweep_round_trips(stored_sweep):
-    """What was saved is loaded."""
+    """What was saved is what is read."""
     path, sweep = stored_sweep
-    assert load_sweep(path) == sweep
+    assert load_json(path / "sweep.json", Sweep, SWEEP_SCHEMA) == sweep
     assert is_sweep(path)
 
 
@@ -58,35 +56,18 @@ def test_levels_are_run_folders_in_order(stored_sweep):
     ]
 
 
-def test_a_killed_sweep_is_put_together_from_its_levels(stored_sweep, manifest):
-    """Without `sweep.json` the levels that ended are the sweep; the one that was cut off is not among them."""
-    path, sweep = stored_sweep
+def test_a_killed_sweep_is_a_sweep(stored_sweep, manifest):
+    """Without `sweep.json` the levels that have begun are still there, also the one that was cut off."""
+    path, _ = stored_sweep
     (path / "sweep.json").unlink()
     create_level(path, 3, 32).save_manifest(manifest(run_id="cut off"))
     assert is_sweep(path)
-    assert load_sweep(path) == replace(sweep, knee=None)
     assert len(level_folders(path)) == 4
 
 
-def test_a_killed_sweep_of_rates_keeps_its_fractions(tmp_path, manifest, summary):
-    """The level comes from what the level's summary says, not from a folder's name."""
-    path = create_sweep(tmp_path, "s2")
-    rate = 1.23456789
-    folder = create_level(path, 0, rate)
-    folder.save_manifest(manifest())
-    folder.save_summary(summary(Load(mode=LoadMode.RATE, request_rate_rps=rate)))
-    found = load_sweep(path)
-    assert found.variable == "request_rate_rps"
-    assert [level.level for level in found.levels] == [rate]
-
-
-def test_something_else_is_refused_in_words(tmp_path):
-    """A folder that is no sweep, and a sweep without one finished level, say what was expected."""
+def test_something_else_is_no_sweep(tmp_path):
+    """Neither is a folder without levels, and one that is there already is not written into."""
     assert not is_sweep(tmp_path)
-    with pytest.raises(StoreError, match=r"expected the folder of a sweep, with sweep.json or levels/"):
-        load_sweep(tmp_path)
-    path = create_sweep(tmp_path, "s1")
-    with pytest.raises(StoreError, match="before its first level did"):
-        load_sweep(path)
+    create_sweep(tmp_path, "s1")
     with pytest.raises(StoreError, match="s1: cannot be created: File exists"):
         create_sweep(tmp_path, "s1")

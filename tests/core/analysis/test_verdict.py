@@ -10,7 +10,7 @@ from loadgen.core.analysis.verdict import RULES, FindingKind, Severity
 from loadgen.core.record import FailureKind, Outcome, RequestRecord, RequestSpeculation
 from loadgen.core.request import Phase
 from loadgen.core.run import ClientFacts, TimingSource, Window
-from tests.core.analysis.factory import MS, S, answered, failed, findings, open_loop, summarised, unsent
+from tests.core.analysis.factory import MS, S, answered, failed, findings, manifest, open_loop, summarised, unsent
 
 
 def window(end_s: float, start_s: float = 0.0) -> Window:
@@ -85,6 +85,24 @@ def test_gravest_first_and_one_invalid_finding_makes_the_run_invalid() -> None:
     assert severities == sorted(severities, key=list(Severity).index)
     assert severities[0] is Severity.INVALID
     assert not verdict.valid
+
+
+@pytest.mark.parametrize(
+    ("ended_by", "words"), [("refused", "refused every request"), ("unreachable", "could not be reached any more")]
+)
+def test_a_run_that_was_given_up_says_why(ended_by: str, words: str) -> None:
+    """Nobody has to guess why 120 of 500 requests were sent."""
+    load = replace(manifest().load, num_requests=500)
+    found = findings(closed_loop(), ended_by=ended_by, load=load)["given_up"]
+    assert found.severity == "warning"
+    assert "given up after 120 of 500 requests" in found.evidence
+    assert words in found.evidence
+
+
+def test_a_run_that_ended_by_its_plan_was_not_given_up() -> None:
+    """By requests, by duration, or by hand, which is another finding."""
+    for ended_by in ("requests", "duration", "interrupt", None):
+        assert "given_up" not in findings(closed_loop(), ended_by=ended_by)
 
 
 # --- what makes a run invalid
@@ -195,10 +213,10 @@ def test_no_completion_in_the_window() -> None:
 
 
 def test_failures_stand_beside_the_percentiles() -> None:
-    """250 of 256 failed: the share is said, and that percentiles cover six."""
+    """250 of 256 failed: the share is said, and that percentiles cover the others."""
     found = findings([*closed_loop(6), *(failed(10 + seq) for seq in range(250))])["failures"]
     assert "250 of 256 requests failed (97.7%): http_5xx 250" in found.evidence
-    assert "cover the 6 that completed" in found.advice
+    assert "cover only requests that completed" in found.advice
 
 
 def test_every_request_refused_alike() -> None:
@@ -290,8 +308,16 @@ def test_hidden_reasoning() -> None:
 def test_decode_that_was_not_timed() -> None:
     """Answers in one piece have no TPOT and are counted."""
     at_once = closed_loop(tokens=1, output_tokens=320, event_tokens=None)
-    assert "120 answers of two tokens or more" in findings(at_once)["decode_not_timed"].evidence
+    assert "120 of 120 answers of two tokens or more" in findings(at_once)["decode_not_timed"].evidence
     assert "decode_not_timed" not in findings(closed_loop(tokens=1))
+
+
+def test_a_few_answers_in_one_piece_are_no_doubt() -> None:
+    """Six of 120 leave the distribution as it is, seven are said; answers of one token are not among them."""
+    at_once, ordinary = closed_loop(tokens=1, output_tokens=320, event_tokens=None), closed_loop()
+    assert "decode_not_timed" not in findings(at_once[:6] + ordinary[6:])
+    mixed = at_once[:7] + ordinary[7:] + [answered(seq, sent_ms=281 * seq, tokens=1) for seq in range(120, 170)]
+    assert "7 of 120 answers" in findings(mixed)["decode_not_timed"].evidence
 
 
 def test_first_events_of_several_tokens() -> None:
@@ -310,6 +336,21 @@ def test_lengths_that_are_not_those_asked_for() -> None:
     assert {found["output_length"].severity, found["input_length"].severity} == {"info"}
     exact = findings(closed_loop(planned_output_tokens=10, planned_input_tokens=95))
     assert not {"output_length", "input_length"} & set(exact)
+
+
+@pytest.mark.parametrize(
+    ("text", "token_ids", "advice"),
+    [
+        ("invented", False, "--token-ids sends exact lengths"),
+        ("invented", True, "other tokens than were sent"),
+        ("borrowed", False, "more of them (--prompts)"),
+        ("real", False, "another model's tokens"),
+    ],
+)
+def test_advice_on_input_lengths_fits_the_data(text: str, token_ids: bool, advice: str) -> None:
+    """Only invented prompts can be sent as token ids; what a file holds cannot be made longer."""
+    found = findings(closed_loop(planned_input_tokens=85), data={"text": text}, options={"token_ids": token_ids})
+    assert advice in found["input_length"].advice
 
 
 def test_a_bound_on_answers_is_what_was_asked_for() -> None:

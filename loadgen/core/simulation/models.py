@@ -66,7 +66,7 @@ class Head:
 
 
 def eagle_head(target: Model) -> Head:
-    """EAGLE: one decoder layer behind a projection of feature and embedding; the target's output projection is shared."""
+    """EAGLE: one decoder layer behind a projection of feature and embedding; the output projection is the target's."""
     parameters = _layer(target, attention_input=target.hidden) + 2 * target.hidden**2
     return Head(
         parameters=parameters,

@@ -193,7 +193,7 @@ def predict(
         points=points,
         critical_batch=_critical_batch(at, length, measured),
         critical_context_tokens=context,
-        ridge_tokens=None if modelled is None else (modelled.fixed_s + modelled.experts_s) / modelled.per_token_s,
+        ridge_tokens=None if modelled is None else modelled.ridge_tokens,
         memory_concurrency_ar=None if memory is None else _fitting(memory.plain_tokens, traffic),
         memory_concurrency_sd=None if memory is None else _fitting(memory.speculative_tokens, traffic),
         draft_tokens_by_batch=by_batch,
@@ -271,10 +271,10 @@ def _point(
     break_even = break_even_length(plain_s, speculative_s)
     prompt_s = (0.0, 0.0)
     if target is not None:
-        prompts = concurrency * traffic.prompt_tokens
+        plain_token_s = target.per_token_s
         prompt_s = (
-            prompts * target.per_token_s,
-            prompts * (target.per_token_s + speculator.drafting.prompt_token_s),
+            traffic.prompt_tokens * plain_token_s,
+            traffic.prompt_tokens * (plain_token_s + speculator.drafting.prompt_token_s),
         )
     tpot_ar_s, tokens_ar = _closed_loop(concurrency, plain_s, 1.0, prompt_s[0], traffic.output_tokens)
     tpot_sd_s, tokens_sd = _closed_loop(concurrency, speculative_s, length, prompt_s[1], traffic.output_tokens)
@@ -302,12 +302,12 @@ def _closed_loop(
 ) -> tuple[float, float]:
     """TPOT and output tokens a second of a closed loop whose requests follow one another.
 
-    In the steps that one request decodes, every other slot takes in one prompt too, so `prompt_s`, the arithmetic of
-    one prompt for each slot, is spread over them. The request itself adds the step of its own prompt.
+    While one request lives, through the step of its prompt and its decode steps, every other slot takes in one prompt
+    too, so the arithmetic of those prompts, `prompt_s` each, is spread over its steps.
     """
-    steps = max(output_tokens - 1, 0) / length
-    mixed_s = step_s + prompt_s / (steps + 1)
-    return mixed_s / length, concurrency * output_tokens / ((steps + 1) * mixed_s)
+    steps = max(output_tokens - 1, 0) / length + 1
+    mixed_s = step_s + (concurrency - 1) * prompt_s / steps
+    return mixed_s / length, concurrency * output_tokens / (steps * mixed_s + prompt_s)
 
 
 def _fitting(tokens: int, traffic: Traffic) -> int:

@@ -24,6 +24,11 @@ class StepTime:
     experts_s: float = 0.0
     expert_ratio: float = 0.0
 
+    @property
+    def ridge_tokens(self) -> float | None:
+        """Tokens a step at which arithmetic takes as long as reading all weights; None where it takes no time."""
+        return (self.fixed_s + self.experts_s) / self.per_token_s if self.per_token_s else None
+
     def forward_s(self, tokens: float, context_tokens: float) -> float:
         """Seconds of the forward pass alone."""
         seconds = self.fixed_s + self.per_token_s * tokens + self.per_context_token_s * context_tokens

@@ -72,7 +72,7 @@ class Workload:
             case Method.EAGLE:
                 rates = from_conditional(self.eagle, DEPTH)
             case Method.EAGLE3 | Method.DRAFT_MODEL:
-                rates = from_conditional([_raised(rate, EAGLE3_ODDS) for rate in self.eagle], DEPTH)
+                rates = from_conditional([raised_odds(rate, EAGLE3_ODDS) for rate in self.eagle], DEPTH)
             case Method.MTP:
                 rates = from_conditional(MTP_CONDITIONAL, DEPTH)
             case Method.NGRAM | Method.SUFFIX:
@@ -89,6 +89,12 @@ class Workload:
             yield weight, self.prompt_tokens * math.exp(self.prompt_spread * z - self.prompt_spread**2 / 2)
 
 
+def raised_odds(probability: float, factor: float) -> float:
+    """The probability whose odds are `factor` times those of another."""
+    odds = factor * probability / (1 - probability)
+    return odds / (1 + odds)
+
+
 def basis(method: Method, workload: Workload) -> str:
     """Where a workload's acceptance of a method comes from, in words."""
     match method:
@@ -102,11 +108,6 @@ def basis(method: Method, workload: Workload) -> str:
             return "GLM-4.5-Air on GPQA, taken for every workload; from position 4 on extrapolated"
         case Method.SUFFIX:
             return f"taken to equal n-gram lookup on {workload.dataset}"
-
-
-def _raised(probability: float, factor: float) -> float:
-    odds = factor * probability / (1 - probability)
-    return odds / (1 + odds)
 
 
 def _combined(alpha: float, request_share: float, drafter_ratio: float, drafter_tokens: float) -> Combined:

@@ -2,16 +2,19 @@
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 import typer
 
 from loadgen import __version__
-from loadgen.cli import demo, doctor, export, report, run, sweep, trace
 from loadgen.core.errors import ExitCode, LoadgenError
 
+COMMANDS = ("demo", "run", "sweep", "report", "export", "trace", "doctor")
+"""In the order of the help; each is a module of this package that registers itself."""
 
-def build_app() -> typer.Typer:
-    """All commands. Each module registers its own."""
+
+def build_app(command: str | None = None) -> typer.Typer:
+    """The tree with all commands, or with one alone: a run need not pay for what reports and exports import."""
     app = typer.Typer(name="loadgen", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
     @app.callback(invoke_without_command=True)
@@ -21,15 +24,15 @@ def build_app() -> typer.Typer:
             typer.echo(f"loadgen {__version__}")
             raise typer.Exit
 
-    for command in (demo, run, sweep, report, export, trace, doctor):
-        command.register(app)
+    for name in (command,) if command in COMMANDS else COMMANDS:
+        import_module(f"loadgen.cli.{name}").register(app)
     return app
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
     """Runs a command line (without the program's name) and returns its exit code."""
     try:
-        result = build_app()(list(arguments), standalone_mode=True)
+        result = build_app(next(iter(arguments), None))(list(arguments), standalone_mode=True)
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except LoadgenError as fault:

@@ -9,6 +9,7 @@ import typer
 
 from loadgen.core.errors import ExitCode
 from loadgen.core.metrics.summary import Sweep
+from loadgen.core.run import RunManifest
 from loadgen.report.json import summary_json, sweep_json
 from loadgen.report.terminal import run_text, sweep_text
 from loadgen.wiring.execute import Finished
@@ -24,16 +25,16 @@ def show_run(finished: Finished, *, as_json: bool, width: int) -> None:
     if as_json:
         typer.echo(summary_json(finished.analysis.summary))
         return
-    typer.echo(run_text(finished.analysis, width=width, color=sys.stdout.isatty()), nl=False)
+    typer.echo(run_text(finished.analysis, finished.manifest, width=width, color=sys.stdout.isatty()), nl=False)
     typer.echo(f"\nsaved in {finished.folder.path}")
 
 
-def show_sweep(sweep: Sweep, path: Path, *, as_json: bool, width: int) -> None:
+def show_sweep(sweep: Sweep, path: Path, *, manifest: RunManifest, as_json: bool, width: int) -> None:
     """Prints a ladder: as JSON, or as a table and where the files are."""
     if as_json:
         typer.echo(sweep_json(sweep))
         return
-    typer.echo(sweep_text(sweep, width=width, color=sys.stdout.isatty()), nl=False)
+    typer.echo(sweep_text(sweep, manifest, width=width, color=sys.stdout.isatty()), nl=False)
     typer.echo(f"\nsaved in {path}")
 
 

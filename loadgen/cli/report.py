@@ -42,8 +42,8 @@ def _json(stored: StoredRun | StoredSweep) -> str:
 def _text(stored: StoredRun | StoredSweep) -> str:
     width, color = shutil.get_terminal_size((100, 24)).columns, sys.stdout.isatty()
     if isinstance(stored, StoredSweep):
-        return sweep_text(stored.sweep, width=width, color=color)
-    return run_text(stored.analysis, width=width, color=color)
+        return sweep_text(stored.sweep, stored.runs[0].manifest, width=width, color=color)
+    return run_text(stored.analysis, stored.manifest, width=width, color=color)
 
 
 def register(app: typer.Typer) -> None:

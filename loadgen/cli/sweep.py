@@ -24,7 +24,8 @@ def sweep(options: SweepOptions) -> None:
     with Reading("reading the data") as reading:
         ladder = asyncio.run(sweep_once(options, display=display, progress=reading if shown else None))
     if not options.quiet:
-        show_sweep(ladder.sweep, ladder.path, as_json=options.json_output, width=width_of())
+        first = ladder.levels[0].manifest
+        show_sweep(ladder.sweep, ladder.path, manifest=first, as_json=options.json_output, width=width_of())
     leave(exit_code(ladder.levels, options))
 
 

@@ -4,6 +4,7 @@ Instants are integer nanoseconds on a run's monotonic axis (suffix `_ns`); durat
 (suffix `_s`). Milliseconds appear only in rendered text.
 """
 
+import math
 import re
 
 NS_PER_S = 1_000_000_000
@@ -37,7 +38,7 @@ def parse_duration_ns(text: str | float) -> int:
     Raises ValueError, saying what was expected, for anything else.
     """
     if isinstance(text, int | float):
-        if text < 0 or text != text:
+        if isinstance(text, bool) or not 0 <= text < math.inf:
             raise ValueError(f"expected a duration of zero or more, got {text!r}")
         return nanoseconds(text)
     total, position, stripped = 0, 0, text.strip()

@@ -1,22 +1,23 @@
 """One run: fills the look-ahead, opens connections, drives the plan, ends it in order and closes everything."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 from loadgen.core.errors import LoadgenError
-from loadgen.core.request import Endpoint, JsonObject, Phase, PlannedConversation, PlannedRequest, RequestTemplate
+from loadgen.core.request import Endpoint, Phase, PlannedConversation, PlannedRequest, RequestTemplate
 from loadgen.core.run import ClientFacts, Load, LoadMode, Window
-from loadgen.core.schedule.bodies import encode_body, messages_of
 from loadgen.core.units import nanoseconds
+from loadgen.engine.conversing import Conversing
 from loadgen.engine.flights import Flights
 from loadgen.engine.health import Health
 from loadgen.engine.idle import IdleWork
 from loadgen.engine.live import LiveCounts
-from loadgen.engine.lookahead import Lookahead, ReadyConversation
+from loadgen.engine.lookahead import Lookahead
 from loadgen.engine.ports import Clock, RecordSink, ServerProbe, Transport
+from loadgen.engine.stop import Stop
 
 _LEAD_NS = 20_000_000
 _OPEN_LOOP_CONNECTIONS = 64
@@ -61,15 +62,16 @@ class Run:
         sink: RecordSink,
         probe: ServerProbe | None = None,
     ) -> None:
+        load = settings.load
         self.settings = settings
         self.clock = clock
         self.live = LiveCounts()
-        load = settings.load
         self.live.planned = None if load.num_requests is None else load.num_requests + settings.warmup_requests
         self.live.warmup_left = settings.warmup_requests
         self._transport = transport
         self._probe = probe
         self._health = Health()
+        self._stop = Stop(clock)
         self._flights = Flights(
             transport=transport,
             clock=clock,
@@ -83,39 +85,37 @@ class Run:
         )
         self._lookahead = Lookahead(plan, transport.prepare)
         self._idle = IdleWork((self._flights.decode_some, self._lookahead.top_up))
+        self._conversing = Conversing(
+            flights=self._flights,
+            clock=clock,
+            stop=self._stop,
+            template=settings.template,
+            prepare=transport.prepare,
+            place=self._placed,
+            sending=self._sending,
+            is_due=self._is_due,
+            max_concurrency=load.max_concurrency,
+        )
         self._start_ns = 0
         self._ramp_end_ns = 0
         self._measure_start_ns: int | None = None
         self._deadline_ns: int | None = None
-        self._stop_ns: int | None = None
-        self._ended_by: str | None = None
-        self._interrupted = False
-        self._stopping = asyncio.Event()
-        self._aborting = asyncio.Event()
         self._deadline_set = asyncio.Event()
         self._all_done = asyncio.Event()
         self._unstarted: PlannedConversation | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._waiting: set[asyncio.Task[None]] = set()
-        self._slots = asyncio.Semaphore(load.max_concurrency) if load.max_concurrency is not None else None
 
     def stop(self, reason: str = "interrupt") -> None:
         """Starts no further request; those in flight have the grace to end. The first reason counts."""
-        if self._ended_by is not None:
-            return
-        self._ended_by = self.live.stopping = reason
-        self._interrupted = reason == "interrupt"
-        self._stop_ns = self.clock.now_ns()
+        self._stop.ask(reason)
+        self.live.stopping = self._stop.reason
         self._health.end()
-        self._stopping.set()
-        for task in self._waiting:
-            task.cancel()
 
     def abort(self) -> None:
         """Cancels what is in flight and ends the run."""
-        self.stop("interrupt")
-        self._interrupted = True
-        self._aborting.set()
+        self._stop.abort()
+        self.live.stopping = self._stop.reason
+        self._health.end()
 
     async def execute(self) -> RunEnd:
         """Runs to the end. Raises LoadgenError for a fault of ours or a failed sink, after closing everything."""
@@ -136,8 +136,8 @@ class Run:
         finally:
             await self._transport.close()
         return RunEnd(
-            ended_by=self._ended_by or "requests",
-            interrupted=self._interrupted,
+            ended_by=self._stop.reason or "requests",
+            interrupted=self._stop.interrupted,
             requests=self._flights.records,
             window=self._window(),
             client=self._health.facts(self._transport.timing_source),
@@ -167,12 +167,10 @@ class Run:
                 self._spawn(group, self._slot(index / load.concurrency))
         else:
             self._spawn(group, self._dispatch(group))
-        await _first_of(self._all_done, self._stopping)
-        if self._ended_by is None:
-            self._ended_by = "requests"
-            self._health.end()
-        else:
-            await _first_of(self._all_done, self._aborting, timeout_s=self.settings.grace_s)
+        await _first_of(self._all_done, self._stop.asked)
+        if self._stop.asked.is_set():
+            await _first_of(self._all_done, self._stop.aborted, timeout_s=self.settings.grace_s)
+        self._health.end()
         watch.cancel()
         leftover = tuple(self._tasks)
         for task in leftover:
@@ -198,14 +196,15 @@ class Run:
 
     async def _slot(self, ramp_share: float) -> None:
         """One slot of a closed loop: conversations one after the other, from warm-up into measurement without a gap."""
-        if not await self._pause_until(self._start_ns + round(ramp_share * (self._ramp_end_ns - self._start_ns))):
+        begin_ns = self._start_ns + round(ramp_share * (self._ramp_end_ns - self._start_ns))
+        if not await self._stop.pause_until(begin_ns):
             return
-        while not self._stopping.is_set():
+        while not self._stop.asked.is_set():
             conversation = self._lookahead.next()
             if conversation is None:
                 self._health.end()
                 return
-            await self._converse(conversation)
+            await self._conversing.send(conversation)
 
     async def _dispatch(self, group: asyncio.TaskGroup) -> None:
         """An open loop: starts each conversation at its due instant and waits for nothing else."""
@@ -214,14 +213,14 @@ class Run:
             assert first.due_ns is not None
             due_ns = self._start_ns + first.due_ns
             if self._deadline_ns is not None and due_ns >= self._deadline_ns:
-                await self._stopping.wait()
+                await self._stop.asked.wait()
                 return
             if first.phase is Phase.MEASURE:
                 self._begin_measuring(due_ns)
-            if not await self._pause_until(due_ns):
+            if not await self._stop.pause_until(due_ns):
                 self._unstarted = conversation.planned
                 return
-            self._spawn(group, self._converse(conversation))
+            self._spawn(group, self._conversing.send(conversation))
         self._health.end()
 
     async def _drop_unstarted(self) -> None:
@@ -229,72 +228,19 @@ class Run:
         if self._unstarted is None:
             return
         for conversation in chain((self._unstarted,), self._lookahead.rest()):
-            if not self._drop_due(conversation.requests) or self._aborting.is_set():
+            if not self._conversing.drop_due(conversation.requests) or self._stop.aborted.is_set():
                 return
             await asyncio.sleep(0)
 
-    async def _converse(self, conversation: ReadyConversation) -> None:
-        """Sends a conversation's requests, each when it is due and its predecessor has been answered."""
-        history: list[JsonObject] = []
-        ended_ns: int | None = None
-        requests = conversation.planned.requests
-        for index, (request, prepared) in enumerate(zip(requests, conversation.prepared, strict=True)):
-            planned = self._placed(request)
-            ready_ns = planned.due_ns
-            if ready_ns is None and ended_ns is not None and request.turn.think_s is not None:
-                ready_ns = ended_ns + nanoseconds(request.turn.think_s)
-            if self._stopping.is_set() or (ready_ns is not None and not await self._pause_until(ready_ns)):
-                self._drop_due(requests[index:])
-                return
-            blocked_ns = 0
-            if planned.due_ns is not None and ended_ns is not None:
-                blocked_ns = max(0, ended_ns - planned.due_ns)
-            if self._slots is not None:
-                asked_ns = self.clock.now_ns()
-                if not await self._pause(self._slots.acquire()):
-                    self._flights.drop(planned, cap_wait_ns=blocked_ns + self.clock.now_ns() - asked_ns)
-                    self._drop_due(requests[index + 1 :])
-                    return
-                blocked_ns += self.clock.now_ns() - asked_ns
-            try:
-                if request.body is None:
-                    body = encode_body(self.settings.template, request.turn, history)
-                    prepared = self._transport.prepare(body, request.request_id)
-                if planned.phase is Phase.MEASURE and planned.due_ns is None:
-                    self._begin_measuring(self.clock.now_ns())
-                continues = any(later.turn.continues_answers for later in requests[index + 1 :])
-                waits = planned.due_ns is not None
-                flight = await self._flights.fly(
-                    planned, prepared, cap_wait_ns=blocked_ns if waits else None, want_answer=continues
-                )
-            except asyncio.CancelledError:
-                self._drop_due(requests[index + 1 :])
-                raise
-            finally:
-                if self._slots is not None:
-                    self._slots.release()
-            assert flight.ending is not None
-            ended_ns = flight.ending.closed_ns
-            if flight.answered is not None:
-                answer = await flight.answered
-                if answer.assistant_message is None or flight.ending.kind is not None:
-                    self._drop_rest(requests[index + 1 :])
-                    return
-                history += [*messages_of(request.turn), answer.assistant_message]
+    def _is_due(self, due_ns: int) -> bool:
+        """Whether an instant came before the end of a run that was stopped."""
+        ends = [end_ns for end_ns in (self._stop.at_ns, self._deadline_ns) if end_ns is not None]
+        return self._stop.at_ns is not None and due_ns < min(ends)
 
-    def _drop_due(self, requests: Sequence[PlannedRequest]) -> bool:
-        """Records those of a stopped run's requests that fell due before its end; whether the first one did."""
-        if self._stop_ns is None:
-            return False
-        end_ns = self._stop_ns if self._deadline_ns is None else min(self._stop_ns, self._deadline_ns)
-        due = [request.due_ns is not None and self._start_ns + request.due_ns < end_ns for request in requests]
-        self._drop_rest([request for request, is_due in zip(requests, due, strict=True) if is_due])
-        return bool(due) and due[0]
-
-    def _drop_rest(self, requests: Sequence[PlannedRequest]) -> None:
-        """Records requests that will not be sent."""
-        for request in requests:
-            self._flights.drop(self._placed(request), cap_wait_ns=None)
+    def _sending(self, planned: PlannedRequest) -> None:
+        """The first measured request of a closed loop begins the measured phase; an open loop's dispatcher does."""
+        if planned.phase is Phase.MEASURE and planned.due_ns is None:
+            self._begin_measuring(self.clock.now_ns())
 
     def _placed(self, request: PlannedRequest) -> PlannedRequest:
         """The request on the run's axis, and as warm-up while the load is still rising."""
@@ -312,34 +258,11 @@ class Run:
             self._deadline_ns = at_ns + nanoseconds(self.settings.load.duration_s)
             self._deadline_set.set()
 
-    async def _pause_until(self, due_ns: int) -> bool:
-        """Waits for an instant; False when the run was stopped instead."""
-        return await self._pause(self.clock.sleep_until(due_ns))
-
-    async def _pause(self, wait: Coroutine[Any, Any, object]) -> bool:
-        """Waits for something other than the server, which a stop cuts short; False when it did."""
-        if self._stopping.is_set():
-            wait.close()
-            return False
-        task = asyncio.current_task()
-        assert task is not None
-        self._waiting.add(task)
-        try:
-            await wait
-        except asyncio.CancelledError:
-            if not self._stopping.is_set():
-                raise
-            task.uncancel()
-            return False
-        finally:
-            self._waiting.discard(task)
-        return True
-
     def _window(self) -> Window | None:
         """The measured span where it was asked for by duration; otherwise it follows from the records."""
         if self._measure_start_ns is None or self._deadline_ns is None:
             return None
-        end_ns = self._deadline_ns if self._stop_ns is None else min(self._deadline_ns, self._stop_ns)
+        end_ns = self._deadline_ns if self._stop.at_ns is None else min(self._deadline_ns, self._stop.at_ns)
         return Window(start_ns=self._measure_start_ns, end_ns=end_ns, kind="duration")
 
 

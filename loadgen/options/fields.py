@@ -21,6 +21,10 @@ def _json_object(value: Any) -> Any:
             raise ValueError(f"expected a JSON object, got text that is not JSON ({error})") from None
     if not isinstance(value, dict):
         raise ValueError(f'expected a JSON object such as {{"top_p": 0.9}}, got {type(value).__name__}')
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:  # a NaN, an infinity, or a date of YAML's
+        raise ValueError(f"expected what JSON can hold ({error})") from None
     return value
 
 

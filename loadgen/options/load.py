@@ -7,9 +7,13 @@ from pydantic import field_validator, model_validator
 
 from loadgen.core.metrics.slo import parse_slo
 from loadgen.core.request import Endpoint
+from loadgen.core.schedule.arrivals import HIGHEST_RATE_RPS, LOWEST_BURSTINESS, LOWEST_RATE_RPS
 from loadgen.core.traces.lengths import LengthDistribution, parse_length
+from loadgen.core.traces.row import LARGEST_COUNT
 from loadgen.options.fields import DurationSeconds, FloatLadder, IntLadder, JsonField, Pairs, option
 from loadgen.options.target import TargetOptions
+
+MOST_REQUESTS = 1_000_000_000
 
 
 class CommonOptions(TargetOptions):
@@ -81,7 +85,9 @@ class CommonOptions(TargetOptions):
     )
     ignore_eos: bool = option(False, "Ask for exactly the planned number of output tokens.", panel="Data")
     temperature: float | None = option(None, "Sampling temperature. Default: the server's.", panel="Data", ge=0)
-    max_tokens: int | None = option(None, "Upper bound on output tokens of every request.", panel="Data", gt=0)
+    max_tokens: int | None = option(
+        None, "Upper bound on output tokens of every request.", panel="Data", gt=0, le=LARGEST_COUNT
+    )
     stream: bool = option(
         True, "Ask for streamed answers; without it only whole-answer latency is measured.", panel="Data"
     )
@@ -97,6 +103,7 @@ class CommonOptions(TargetOptions):
         "Measured requests (per level). Default: one pass over the data, or 10 x concurrency and at least 100.",
         panel="End",
         gt=0,
+        le=MOST_REQUESTS,
     )
     duration: DurationSeconds | None = option(
         None, "Length of the measured window (per level), such as 60s.", panel="End", metavar="TIME", gt=0
@@ -106,6 +113,7 @@ class CommonOptions(TargetOptions):
         "Requests before the measured ones, not counted. Default: 0 for run; for ladders one for each slot.",
         panel="End",
         ge=0,
+        le=MOST_REQUESTS,
     )
     ramp_up: DurationSeconds = option(
         0.0,
@@ -143,7 +151,11 @@ class CommonOptions(TargetOptions):
     allow_invalid: bool = option(False, "End with 0 although the measurement is invalid.", panel="Judging")
 
     seed: int | None = option(
-        None, "Seed of arrivals, lengths and prompts. Default: a fresh one, written to the manifest.", panel="Run", ge=0
+        None,
+        "Seed of arrivals, lengths and prompts. Default: a fresh one, written to the manifest.",
+        panel="Run",
+        ge=0,
+        lt=2**63,
     )
     out: Path = option(Path("runs"), "Folder for run folders.", panel="Run", metavar="DIR")
     name: str | None = option(None, "Name of the run, for people.", panel="Run")
@@ -200,20 +212,24 @@ class RunOptions(CommonOptions):
         None, "Closed loop: requests kept in flight. The default load is 1.", panel="Load", metavar="N", gt=0
     )
     request_rate: float | None = option(
-        None, "Open loop: requests a second, at drawn instants.", panel="Load", metavar="R", gt=0, allow_inf_nan=False
+        None,
+        "Open loop: requests a second, at drawn instants.",
+        panel="Load",
+        metavar="R",
+        ge=LOWEST_RATE_RPS,
+        le=HIGHEST_RATE_RPS,
     )
     burstiness: float | None = option(
         None,
         "Gamma shape of the gaps: 1 Poisson (default), below 1 burstier, inf constant.",
         panel="Load",
         metavar="G",
-        gt=0,
+        ge=LOWEST_BURSTINESS,
+        allow_inf_nan=True,
     )
     max_concurrency: int | None = option(None, "Cap on requests in flight of an open loop.", panel="Load", gt=0)
     replay: bool = option(False, "Open loop at the trace's own times.", panel="Load")
-    speed: float | None = option(
-        None, "Replay this many times as fast.", panel="Load", metavar="S", gt=0, allow_inf_nan=False
-    )
+    speed: float | None = option(None, "Replay this many times as fast.", panel="Load", metavar="S", gt=0)
 
     @model_validator(mode="after")
     def _one_load(self) -> Self:
@@ -246,7 +262,8 @@ class SweepOptions(CommonOptions):
         "Gamma shape of the gaps: 1 Poisson (default), below 1 burstier, inf constant.",
         panel="Load",
         metavar="G",
-        gt=0,
+        ge=LOWEST_BURSTINESS,
+        allow_inf_nan=True,
     )
     max_concurrency: int | None = option(None, "Cap on requests in flight of an open loop.", panel="Load", gt=0)
     settle: DurationSeconds = option(1.0, "Pause between levels.", panel="Load", metavar="TIME", ge=0)
@@ -255,11 +272,16 @@ class SweepOptions(CommonOptions):
     def _one_ladder(self) -> Self:
         if self.concurrency is not None and self.request_rate is not None:
             raise ValueError("expected one ladder, got --concurrency and --request-rate")
-        for option, ladder in (("--concurrency", self.concurrency), ("--request-rate", self.request_rate)):
+        for flag, ladder in (("--concurrency", self.concurrency), ("--request-rate", self.request_rate)):
             if ladder is not None and (not ladder or min(ladder) <= 0):
-                raise ValueError(f"{option}: expected numbers above 0, got {ladder}")
+                raise ValueError(f"{flag}: expected numbers above 0, got {ladder}")
             if ladder is not None and len(set(ladder)) != len(ladder):
-                raise ValueError(f"{option}: a level stands twice in {ladder}")
+                raise ValueError(f"{flag}: a level stands twice in {ladder}")
+        rates = self.request_rate
+        if rates is not None and not LOWEST_RATE_RPS <= min(rates) <= max(rates) <= HIGHEST_RATE_RPS:
+            raise ValueError(
+                f"--request-rate: expected rates from {LOWEST_RATE_RPS:g} to {HIGHEST_RATE_RPS:g}, got {rates}"
+            )
         _check_open_loop(self, rates=self.request_rate is not None, replay=False)
         return self
 

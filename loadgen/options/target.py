@@ -12,7 +12,7 @@ from loadgen.options.fields import Headers, option
 class TargetOptions(BaseModel):
     """Where a server is and how to be let in."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False)
 
     url: str | None = option(None, "Base URL of the target, with or without /v1.", panel="Target", metavar="URL")
     endpoint: Endpoint = option(Endpoint.CHAT, "Route to use.", panel="Target", metavar="chat|completions|responses")

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loadgen.core.metrics.summary import Analysis, Distribution, Finding, Summary, Sweep, SweepLevel, Verdict
+from loadgen.core.run import RunManifest
 from loadgen.core.stats.quantiles import PERCENTILES
 from loadgen.report.words import (
     DASH,
@@ -19,6 +20,7 @@ from loadgen.report.words import (
     adjusted_latencies,
     adjusted_text,
     asked,
+    data_facts,
     failed_share,
     load_text,
     milliseconds,
@@ -40,8 +42,11 @@ _COLOURS = {"invalid": "bold red", "warning": "yellow", "info": "dim"}
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def run_text(analysis: Analysis, *, width: int = 100, color: bool = False) -> str:
-    """One run: the verdict first, then what was asked, what came of it, and where the numbers come from."""
+def run_text(analysis: Analysis, manifest: RunManifest | None = None, *, width: int = 100, color: bool = False) -> str:
+    """One run: the verdict first, then what was asked, what came of it, and where the numbers come from.
+
+    The manifest tells what was sent: rows of the data that were used and left out, and what was noted on the way.
+    """
     summary = analysis.summary
     parts: list[RenderableType] = [
         _verdict(summary.verdict, _headline(summary)),
@@ -54,11 +59,16 @@ def run_text(analysis: Analysis, *, width: int = 100, color: bool = False) -> st
         parts.append(_section("SLO", _facts(_slo_facts(summary))))
     if summary.speculation is not None:
         parts.append(_section("Speculation", _facts(_speculation_facts(summary))))
+    if manifest is not None and (rows := data_facts(manifest)):
+        parts.append(_section("Data", _facts(rows)))
     return _rendered(parts, width, color)
 
 
-def sweep_text(sweep: Sweep, *, width: int = 100, color: bool = False) -> str:
-    """A ladder: doubts about any level first, then one row a level, the knee marked, then bars against the level."""
+def sweep_text(sweep: Sweep, manifest: RunManifest | None = None, *, width: int = 100, color: bool = False) -> str:
+    """A ladder: doubts about any level first, then one row a level, the knee marked, then bars against the level.
+
+    `manifest` is that of its first level, for what it says of the data.
+    """
     title = printable(sweep.name) if sweep.name else f"sweep {printable(sweep.sweep_id)}"
     doubts = [(level, finding) for level in sweep.levels for finding in level.summary.verdict.findings]
     bad = [level for level in sweep.levels if not level.summary.verdict.valid]
@@ -70,6 +80,8 @@ def sweep_text(sweep: Sweep, *, width: int = 100, color: bool = False) -> str:
         parts.append(_section("Against the load", _bars(sweep, width - _INDENT)))
     if sweep.knee is not None:
         parts.append(_section("Knee", Text(f"{asked(sweep.knee.level)}: {printable(sweep.knee.reason)}")))
+    if manifest is not None and (rows := data_facts(manifest)):
+        parts.append(_section("Data", _facts(rows)))
     return _rendered(parts, width, color)
 
 

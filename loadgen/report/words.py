@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from loadgen.core.metrics.catalogue import CATALOGUE
 from loadgen.core.metrics.summary import Distribution, Summary
-from loadgen.core.run import LoadMode
+from loadgen.core.run import LoadMode, RunManifest
 from loadgen.core.stats.quantiles import PERCENTILES
 from loadgen.core.units import duration_text
 
@@ -234,3 +234,21 @@ def adjusted_text(distribution: Distribution, name: str) -> str:
     value = getattr(distribution, name)
     least = PERCENTILES[name][1] if name in PERCENTILES else 1
     return "∞" if value is None and distribution.n >= least else milliseconds(value)
+
+
+def data_facts(manifest: RunManifest) -> list[tuple[str, str]]:
+    """What was sent, as labelled lines: rows used and left out, and every note on the data and on the run."""
+    data, rows = manifest.data, []
+    if data.get("format") != "synthetic" and data.get("rows") is not None:
+        text = f"{data.get('name', DASH)}: {data.get('used', DASH)} of {data['rows']} rows usable"
+        dropped = data.get("dropped")
+        if isinstance(dropped, Mapping) and dropped:
+            text += "; left out: " + ", ".join(
+                f"{count} {str(why).replace('_', ' ')}" for why, count in dropped.items()
+            )
+        if data.get("repeats"):
+            text += "; used more than once, since more requests were asked for than it holds"
+        rows.append(("Rows", printable(text)))
+    noted = data.get("notes")
+    notes = (*(noted if isinstance(noted, list | tuple) else ()), *manifest.notes)
+    return rows + [("Note", printable(str(note))) for note in notes]

@@ -13,7 +13,7 @@ from loadgen.options.load import SweepOptions
 from loadgen.wiring.execute import Display, Finished, execute
 from loadgen.wiring.run import burstiness_of
 from loadgen.wiring.session import Session, open_session
-from loadgen.wiring.workload import ReadProgress, default_requests
+from loadgen.wiring.workload import ReadProgress, default_requests, passes_needed
 
 DEFAULT_LADDER = (1, 2, 4, 8, 16)
 _FEWEST_WARMUP = 4
@@ -36,6 +36,7 @@ async def sweep_once(options: SweepOptions, *, display: Display, progress: ReadP
         variable = "request_rate_rps" if options.request_rate is not None else "concurrency"
         ladder = options.request_rate or options.concurrency or DEFAULT_LADDER
         finished: list[Finished] = []
+        first_pass = 0
         for index, level in enumerate(ladder):
             if index:
                 await asyncio.sleep(options.settle)
@@ -43,8 +44,11 @@ async def sweep_once(options: SweepOptions, *, display: Display, progress: ReadP
             load = _load(options, session, level, index)
             warmup = _warmup(options, load)
             finished.append(
-                await execute(session, load, folder=folder, warmup_requests=warmup, display=display, first_pass=index)
+                await execute(
+                    session, load, folder=folder, warmup_requests=warmup, display=display, first_pass=first_pass
+                )
             )
+            first_pass += passes_needed(session.workload, load, warmup_requests=warmup)
             sweep = _sweep(sweep_id, options, variable, finished)
             save_sweep(path, sweep, secrets=session.destination.secrets)
             if finished[-1].end.interrupted:

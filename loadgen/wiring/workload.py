@@ -24,9 +24,12 @@ ReadProgress = Callable[[int, int], None]
 TOKEN_ID_RANGE = (1_000, 30_000)
 """Token numbers for invented prompts: above the special ones, within every common vocabulary."""
 
-_SYNTHETIC_BATCH = 10_000
+_SYNTHETIC_BATCH, _SYNTHETIC_MOST = 10_000, 100_000
+"""So many lengths are drawn, at most; further requests repeat the lengths, with prompts of their own."""
+
 _FEWEST_REQUESTS = 100
 _REQUESTS_PER_SLOT = 10
+_MOST_PASSES = 100_000  # more than a run that ends by time will make
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +61,7 @@ def open_workload(options: CommonOptions, *, seed: int, progress: ReadProgress |
         source = SyntheticSource(
             input_tokens=options.input_lengths,
             output_tokens=options.output_lengths,
-            count=options.num_requests or _SYNTHETIC_BATCH,
+            count=min(options.num_requests or _SYNTHETIC_BATCH, _SYNTHETIC_MOST),
             seed=seed,
             texts=_invented(options, seed),
             shared_prefix_tokens=options.shared_prefix_tokens,
@@ -97,6 +100,13 @@ def default_requests(workload: Workload, options: CommonOptions, concurrency: in
     if options.num_requests is not None or options.duration is not None or workload.finite:
         return options.num_requests
     return max(_FEWEST_REQUESTS, _REQUESTS_PER_SLOT * (concurrency or 1))
+
+
+def passes_needed(workload: Workload, load: Load, *, warmup_requests: int) -> int:
+    """Passes over the data that a run may begin, so that the next run can use others and share no prompt with it."""
+    if load.num_requests is not None:
+        return -(-(load.num_requests + warmup_requests) // workload.source.facts.requests)
+    return 1 if workload.finite and load.duration_s is None else _MOST_PASSES
 
 
 def level_plan(
@@ -160,7 +170,7 @@ def _texts(options: CommonOptions, seed: int) -> Texts:
     if options.trace is None or options.prompts is None:
         return _invented(options, seed)
     with open_trace(options.prompts, on_bad_row=options.on_bad_row) as prompts:
-        return BorrowedText(prompts.conversations(), seed=seed)
+        return BorrowedText(prompts.conversations(), seed=seed, unique=True)
 
 
 def _shortened(value: Any, limit: int = 2_000) -> Any:

@@ -1,5 +1,6 @@
 """The run's clock: one monotonic axis, and sleeps that end on time but never before."""
 
+import ast
 import asyncio
 import statistics
 import time
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import loadgen
 from loadgen.adapters.clock import MonotonicClock
 from loadgen.core.errors import InternalError
 
@@ -105,3 +107,35 @@ def test_a_second_process_can_share_the_axis() -> None:
     assert before <= between <= clock.now_ns()
     with pytest.raises(InternalError):
         MonotonicClock(origin_monotonic_ns=1)
+
+
+def test_the_wall_clock_decides_no_instant() -> None:
+    """Whatever the wall clock said when the run began, also nonsense, time goes by as the monotonic clock says."""
+    for nonsense in (0, 2**62):
+        clock = MonotonicClock(origin_monotonic_ns=time.monotonic_ns(), origin_unix_ns=nonsense)
+        assert 0 <= clock.now_ns() < 1000 * MS
+
+
+ANCHORS = {
+    "adapters/clock.py": "the run's origin",
+    "adapters/http/stamps.py": "kernel stamps, which are wall time",
+    "adapters/store/run_folder.py": "names of runs",
+    "sim/truth.py": "the run's origin, in the known-truth server",
+    "wiring/execute.py": "when the run ended, beside its origin",
+}
+
+
+def test_the_wall_clock_is_read_for_correlation_only() -> None:
+    """Nothing else reads it, so no duration can be a difference of it: a step of the clock changes no metric."""
+    root = Path(loadgen.__file__).parent
+    wall = {("time", "time"), ("time", "time_ns"), ("time", "clock_gettime_ns"), ("time", "clock_gettime")}
+    wall |= {("datetime", "now"), ("datetime", "utcnow"), ("datetime", "today"), ("date", "today")}
+    readers = set()
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                if (node.value.id, node.attr) in wall:
+                    readers.add(path.relative_to(root).as_posix())
+            elif isinstance(node, ast.ImportFrom) and node.module == "time":
+                assert not {alias.name for alias in node.names} & {"time", "time_ns", "clock_gettime_ns"}, path
+    assert readers == ANCHORS.keys()

@@ -378,3 +378,54 @@ def test_the_window_begins_with_the_first_arrival_not_with_the_preparation() -> 
     assert end.window.start_ns == 5_000_000_000 + LEAD_NS
     assert end.window.end_ns - end.window.start_ns == 2_000_000_000
     assert len(bench.sink.records) == 20
+
+
+@pytest.mark.parametrize("place", ["prepare", "decode", "record"])
+def test_a_fault_of_our_own_ends_the_run_loudly_and_never_hangs_it(place: str) -> None:
+    """An exception where nobody expects one: the run ends with it, and no connection stays open."""
+
+    class Faulty(ScriptedTransport):
+        def prepare(self, body: bytes, request_id: str) -> bytes:
+            if place == "prepare" and request_id == "r-3":
+                raise ZeroDivisionError
+            return body
+
+    class FaultySink(MemorySink):
+        def put(self, record: Any) -> None:
+            if place == "record" and record.seq == 3:
+                raise ZeroDivisionError
+            super().put(record)
+
+    def answer(n: int) -> Script:
+        if place == "decode" and n == 3:
+            return Script([(0.1, None)])  # type: ignore[list-item]  # no decoder expects that
+        return chat_stream(0.1, 0.2)
+
+    bench = Bench(closed(2, num_requests=20), answer=answer, sink=FaultySink())
+    bench.transport = Faulty(bench.clock, answer)
+    with pytest.raises((ZeroDivisionError, TypeError)):
+        bench.execute()
+    assert bench.transport.closed
+    assert bench.transport.in_flight == 0
+
+
+def test_what_a_broken_answer_had_said_is_kept() -> None:
+    """Four events and a reset: times, text and the reason stay together in the record."""
+    stream = chat_stream(0.1, 0.2, 0.3, 0.4, text="tok ").pieces[:4]
+    bench = Bench(closed(1, num_requests=1), answer=lambda n: Script(stream, kind=FailureKind.READ), keep_text=True)
+    bench.execute()
+    (record,) = bench.sink.records
+    assert record.outcome is Outcome.FAILED
+    assert record.failure is not None
+    assert record.failure.kind is FailureKind.READ
+    assert len(record.event_ns) == 4
+    assert record.text == "tok tok tok tok "
+
+
+def test_warm_up_keeps_to_the_cap() -> None:
+    """A hundred warm-up requests at a rate, behind a cap of 8: never more than 8 in flight."""
+    load = Load(mode=LoadMode.RATE, request_rate_rps=1000.0, num_requests=20, max_concurrency=8)
+    bench = Bench(load, answer=lambda n: chat_stream(0.5), warmup_requests=100)
+    bench.execute()
+    assert bench.transport.peak == 8
+    assert len(bench.sink.records) == 120

@@ -47,9 +47,19 @@ def test_strings_become_typed_values() -> None:
     [
         ({"concurrency": "four"}, r"--concurrency: .*integer.*'four'"),
         ({"concurrency": "0"}, r"--concurrency: .*greater than 0"),
-        ({"request_rate": "-2"}, r"--request-rate: .*greater than 0"),
+        ({"request_rate": "-2"}, r"--request-rate: .*greater than or equal to 0.000001"),
+        ({"request_rate": "1e300"}, r"--request-rate: .*less than or equal to 100000"),
+        ({"request_rate": "nan"}, r"--request-rate: .*finite"),
+        ({"temperature": "inf"}, r"--temperature: .*finite"),
+        ({"temperature": "nan"}, r"--temperature: .*finite"),
+        ({"max_error_ratio": "nan"}, r"--max-error-ratio: .*finite"),
+        ({"num_requests": "99999999999999999999999"}, r"--num-requests: .*less than or equal to 1000000000"),
+        ({"seed": "99999999999999999999999"}, r"--seed: .*less than 9223372036854775808"),
+        ({"extra_body": '{"top_p": NaN}'}, r"--extra-body: expected what JSON can hold"),
+        ({"extra_body": '{"a": {"b": [Infinity]}}'}, r"--extra-body: expected what JSON can hold"),
         ({"request_rate": "inf"}, r"--request-rate: .*finite"),
-        ({"request_rate": "5", "burstiness": "0"}, r"--burstiness: .*greater than 0"),
+        ({"request_rate": "5", "burstiness": "0"}, r"--burstiness: .*greater than or equal to 0.001"),
+        ({"request_rate": "5", "burstiness": "nan"}, r"--burstiness: .*greater than or equal to 0.001"),
         ({"burstiness": "1"}, r"--burstiness needs --request-rate"),
         ({"concurrency": "1", "request_rate": "1"}, r"one kind of load, got --concurrency and --request-rate"),
         ({"replay": True}, r"--replay needs --trace"),
@@ -87,6 +97,13 @@ def test_a_wrong_line_of_a_file_is_named_by_its_number(tmp_path: Path) -> None:
     file.write_text("- concurrency\n")
     with pytest.raises(ConfigError, match=r"run\.yaml:1: expected options"):
         run_options(file)
+    for text in ("duration: .inf", "duration: .nan", "duration: true", "timeout: -1"):
+        file.write_text(f"{text}\n")
+        with pytest.raises(ConfigError, match=r"run\.yaml:1: .*expected a duration"):
+            run_options(file)
+    file.write_text("extra_body: {day: 2024-01-01}\n")
+    with pytest.raises(ConfigError, match=r"run\.yaml:1: extra_body: expected what JSON can hold"):
+        run_options(file)
     with pytest.raises(ConfigError, match=r"absent\.yaml: cannot be read"):
         run_options(tmp_path / "absent.yaml")
 
@@ -110,3 +127,6 @@ def test_ladders_are_lists_of_different_numbers() -> None:
     for ladder, message in (("1,1", "twice"), ("0,1", "above 0"), (",", "above 0"), ("1,x", "integer")):
         with pytest.raises(ConfigError, match=message):
             resolve(SweepOptions, {"url": URL, "concurrency": ladder}, environment={})
+    for ladder in ("1,nan", "1,inf", "1,1e9", "1e-9"):
+        with pytest.raises(ConfigError, match="--request-rate"):
+            resolve(SweepOptions, {"url": URL, "request_rate": ladder}, environment={})

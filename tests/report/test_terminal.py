@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from loadgen.core.metrics.summary import Analysis, Distribution, FailureSample, Sweep, SweepLevel
+from loadgen.core.run import RunManifest
 from loadgen.report.terminal import bar, run_text, sweep_text
 
 WIDTHS = (40, 60, 72, 80, 88, 100, 120, 200)
@@ -187,3 +188,28 @@ def test_an_open_loop_in_which_nothing_worked_keeps_its_rows(analysis: Analysis,
     text = run_text(replace(hostile, summary=replace(hostile.summary, load=analysis.summary.load)))
     assert row(text, "TTFT from due")[-1] == "—"
     assert "Wait for a slot" not in text
+
+
+def test_what_was_left_out_of_the_data_is_said(analysis: Analysis, sweep: Sweep, manifest: RunManifest) -> None:
+    """Rows used, rows left out by reason, repeats, and every note, of a run and of a ladder."""
+    data = {"name": "burst.csv", "rows": 1000, "used": 982, "dropped": {"zero_tokens": 18}, "repeats": True}
+    told = replace(manifest, data=data | {"notes": ["3 rows are sorted by time"]}, notes=("The API key is used.",))
+    for text in (run_text(analysis, told), sweep_text(sweep, told)):
+        words = " ".join(text.split())
+        assert "burst.csv: 982 of 1000 rows usable; left out: 18 zero tokens; used more than once" in words
+        assert "3 rows are sorted by time" in words
+        assert "The API key is used." in words
+
+
+def test_synthetic_data_has_its_notes_and_no_rows(analysis: Analysis, manifest: RunManifest) -> None:
+    """There is no file whose rows could be counted; what was drawn is said."""
+    made = replace(manifest, data={"name": "synthetic", "format": "synthetic", "rows": 9, "notes": ("drawn so",)})
+    text = run_text(analysis, made)
+    assert "drawn so" in text
+    assert "rows usable" not in text
+
+
+def test_hostile_data_facts_stay_text(analysis: Analysis, manifest: RunManifest, hostile_text: str) -> None:
+    """A file's name or a note cannot move the cursor."""
+    odd = {"name": hostile_text, "rows": 1, "used": None, "dropped": {hostile_text: 2}, "notes": hostile_text}
+    assert "\x1b" not in run_text(analysis, replace(manifest, data=odd, notes=(hostile_text,)))

@@ -312,5 +312,7 @@ class Connection:
 
     def _end(self, ending: Ending | None) -> None:
         exchange, self._exchange = self._exchange, None
-        if exchange is not None and not exchange.done.done():
-            exchange.done.set_result(ending)
+        if exchange is not None:
+            exchange.response.release()
+            if not exchange.done.done():
+                exchange.done.set_result(ending)

@@ -15,10 +15,10 @@ def control_client(destination: Destination, *, timeout_s: float = 10.0) -> http
     the environment's proxies are not used. Raises ConfigError when the destination's TLS files cannot be used.
     """
     context = destination.ssl_context()
-    headers = {name: value for name, value in destination.request_headers().items() if name != "Content-Type"}
+    headers = {name: value for name, value in destination.encoded_headers().items() if name != b"Content-Type"}
     return httpx2.AsyncClient(
         base_url=destination.origin,
-        headers={**headers, "Accept": "*/*"},
+        headers={**headers, b"Accept": b"*/*"},
         transport=httpx2.AsyncHTTPTransport(
             verify=context if context is not None else False,
             trust_env=False,

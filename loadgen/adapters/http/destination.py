@@ -23,6 +23,7 @@ _OWN_HEADERS = frozenset(
     {"connection", "content-length", "expect", "te", "transfer-encoding", "upgrade", "x-request-id"}
 )
 _SECRET_HEADER = re.compile(r"auth|cookie|key|password|secret|token", re.IGNORECASE)
+_SECRET_CHARACTERS = 4  # to blot out anything shorter would blot out words that happen to contain it
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _EXPECTED = "expected http://host[:port], https://host[:port] or unix:///path/to.sock"
 
@@ -127,6 +128,10 @@ class Destination:
         by_name = {name.lower(): (name, value) for name, value in (*ours, *self.headers)}
         return dict(by_name.values())
 
+    def encoded_headers(self) -> dict[bytes, bytes]:
+        """The same as the bytes that are sent: a value may hold any character of Latin-1."""
+        return {name.encode("ascii"): value.encode("latin-1") for name, value in self.request_headers().items()}
+
     def ssl_context(self) -> ssl.SSLContext | None:
         """TLS as configured, None for a plain destination. Raises ConfigError, naming a file that cannot be used."""
         if not self.secure:
@@ -222,7 +227,8 @@ def _credential(
         notices.append("The Authorization header is used; the API key or the user info in the URL is not.")
         value = None
     credential = () if value is None else (("Authorization", value),)
-    return credential, tuple(secret for secret in dict.fromkeys(secrets) if secret), tuple(notices)
+    known = tuple(secret for secret in dict.fromkeys(secrets) if len(secret) >= _SECRET_CHARACTERS)
+    return credential, known, tuple(notices)
 
 
 def _checked_headers(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

@@ -55,7 +55,7 @@ class HttpxTransport:
         self._http2 = http2
         self._proxy = _proxy(proxy)
         self._context = destination.ssl_context()
-        self._headers = destination.request_headers()
+        self._headers = destination.encoded_headers()
         self._url = destination.origin + destination.request_target(path)
         self._lanes: list[_Lane] = []
 
@@ -66,7 +66,7 @@ class HttpxTransport:
 
     def prepare(self, body: bytes, request_id: str) -> httpx2.Request:
         """The request as httpx2 wants it. Raises ConfigError for an id that no header can hold."""
-        headers = {**self._headers, "X-Request-Id": checked_id(request_id)}
+        headers = {**self._headers, b"X-Request-Id": checked_id(request_id).encode("ascii")}
         idle_s = self._timeouts.idle_s
         limits = {"connect": self._timeouts.connect_s, "read": idle_s, "write": idle_s, "pool": None}
         return httpx2.Request("POST", self._url, headers=headers, content=body, extensions={"timeout": limits})

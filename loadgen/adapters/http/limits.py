@@ -29,13 +29,6 @@ def check_connections(connections: int, *, local_ports: bool) -> None:
 
     `local_ports`: each takes a port of this machine (TCP), not only a descriptor.
     """
-    limit = raise_descriptor_limit()
-    used = _open_descriptors()
-    if limit is not None and connections + used + _SPARE_DESCRIPTORS > limit:
-        raise ConfigError(
-            f"{connections} connections: this process may have {limit} open descriptors and uses {used};"
-            f" raise the hard limit (ulimit -Hn) or use more workers"
-        )
     if local_ports and _PORT_RANGE.exists():
         first, last = map(int, _PORT_RANGE.read_text().split())
         if connections > last - first + 1:
@@ -43,6 +36,13 @@ def check_connections(connections: int, *, local_ports: bool) -> None:
                 f"{connections} connections: this machine has {last - first + 1} local ports for one destination;"
                 f" widen net.ipv4.ip_local_port_range or use more machines"
             )
+    limit = raise_descriptor_limit()
+    used = _open_descriptors()
+    if limit is not None and connections + used + _SPARE_DESCRIPTORS > limit:
+        raise ConfigError(
+            f"{connections} connections: this process may have {limit} open descriptors and uses {used};"
+            f" raise the hard limit (ulimit -Hn) or use more workers"
+        )
 
 
 def _open_descriptors() -> int:

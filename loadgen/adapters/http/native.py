@@ -112,8 +112,10 @@ class NativeTransport:
             connection = await self._dial(self._connect_limit_s(deadline))
         except WireError as error:
             now = self._clock.now_ns()
-            late = error.kind is FailureKind.CONNECT_TIMEOUT and deadline is not None and now >= deadline
-            return Ending(closed_ns=now, kind=FailureKind.TOTAL_TIMEOUT if late else error.kind, message=error.message)
+            if error.kind is FailureKind.CONNECT_TIMEOUT and deadline is not None and now >= deadline:
+                message = f"{error.message}, and with that the total limit has passed"
+                return Ending(closed_ns=now, kind=FailureKind.TOTAL_TIMEOUT, message=message)
+            return Ending(closed_ns=now, kind=error.kind, message=error.message)
         inbox.connect_ns = self._clock.now_ns() - started
         ending = await self._carry(connection, prepared, inbox)
         if ending is None:

@@ -18,14 +18,15 @@ Handler = Callable[[bool, bool], None]  # (readable, writable); an error or hang
 class Readiness:
     """Calls a socket's handler when it can be read (always watched) or written (on demand). Level-triggered.
 
-    `before_batch` runs ahead of the handlers at each turn. Belongs to the running event loop.
+    `before_batch` runs ahead of the handlers at each turn. `nested`: with an epoll of its own. Belongs to the running
+    event loop.
     """
 
-    def __init__(self, before_batch: Callable[[], None]) -> None:
+    def __init__(self, before_batch: Callable[[], None], *, nested: bool = hasattr(select, "epoll")) -> None:
         self._loop = asyncio.get_running_loop()
         self._before_batch = before_batch
         self._handlers: dict[int, Handler] = {}
-        self._epoll: Any = select.epoll() if hasattr(select, "epoll") else None
+        self._epoll: Any = select.epoll() if nested else None
         if self._epoll is not None:
             self._loop.add_reader(self._epoll.fileno(), self._turn)
 

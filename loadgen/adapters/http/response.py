@@ -93,6 +93,10 @@ class Response:
             )
         self._finish()
 
+    def release(self) -> None:
+        """Lets go of the parser, which holds on to this in turn: a request leaves nothing for the cyclic collector."""
+        del self._parser
+
     # What httptools calls.
 
     def on_message_begin(self) -> None:

@@ -77,7 +77,7 @@ async def probe_target(
     """
     control = _Control(client, locate)
     listing = await _models(control)
-    models = tuple(str(entry["id"]) for entry in listing if "id" in entry)
+    models = tuple(name for entry in listing if (name := _text(entry.get("id"))) is not None)
     chosen = model if model is not None else _only(models)
     entry = next((entry for entry in listing if entry.get("id") == chosen), {})
     version = await control.json_page("/version")

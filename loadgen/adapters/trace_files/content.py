@@ -11,6 +11,7 @@ from typing import IO
 import zstandard
 
 from loadgen.core.errors import DataError
+from loadgen.core.traces.framing import LARGEST_ROW_BYTES
 
 CHUNK_BYTES = 2**20
 HEAD_BYTES = 2**18
@@ -76,8 +77,14 @@ class Content:
         return status.st_size, status.st_mtime_ns
 
     def head(self) -> bytes:
-        """The first bytes, without a byte order mark."""
-        return self.at(self.start, HEAD_BYTES)
+        """The first bytes, without a byte order mark: as many as the first JSON line, a long prompt, has."""
+        head = self.at(self.start, HEAD_BYTES)
+        while head.lstrip().startswith(b"{") and b"\n" not in head and len(head) < LARGEST_ROW_BYTES:
+            longer = self.at(self.start, 2 * len(head))
+            if len(longer) == len(head):
+                break
+            head = longer
+        return head
 
     def chunks(self) -> Iterator[bytes]:
         """All bytes after a byte order mark. The digest is known once the first pass over them has ended."""

@@ -7,7 +7,7 @@ import numpy as np
 from loadgen.core.analysis.arrivals import Arrivals
 from loadgen.core.analysis.columns import Floats, Mask, Table
 from loadgen.core.analysis.tallies import Oddities, Tallies
-from loadgen.core.analysis.verdict import Facts
+from loadgen.core.analysis.verdict import OWN_LAG_LIMIT_S, Facts
 from loadgen.core.analysis.window import sending_end_ns
 from loadgen.core.errors import InternalError
 from loadgen.core.metrics.distribution import distribution, error_adjusted
@@ -150,7 +150,8 @@ class Sections:
         """Requests due in the sending part of the window, and those that the client itself started in time.
 
         A wait for the cap or for the session's previous turn is not the client's: such a request counts as sent if it
-        would have left in time without that wait, or was dropped while waiting.
+        would have left in time without that wait, or was dropped while waiting. In time is within the span, or as
+        promptly as an arrival that falls at its very end allows.
         """
         span = self._sending()
         if span is None:
@@ -160,7 +161,8 @@ class Sections:
         wait_ns = np.nan_to_num(table["cap_wait_ns"])
         ready = table["sent_ns"] - wait_ns
         waited_in_vain = np.isnan(table["sent_ns"]) & ((wait_ns > 0) | table.later_turn)
-        return _count(due), _count(due & ((ready < span[1]) | waited_in_vain))
+        prompt = ready - table["due_ns"] <= OWN_LAG_LIMIT_S * NS_PER_S
+        return _count(due), _count(due & ((ready < span[1]) | prompt | waited_in_vain))
 
     def window_facts(self) -> WindowFacts | None:
         window = self.window

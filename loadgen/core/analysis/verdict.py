@@ -232,7 +232,8 @@ def arrivals_dropped(facts: Facts) -> Finding | None:
     return _warning(
         FindingKind.ARRIVALS_DROPPED,
         f"{dropped} of {facts.summary.requests.planned} requests were due and never sent.",
-        "They count against the objectives. They waited for a slot or a previous turn when the run ended.",
+        "They count against the objectives. When the run ended they waited for a slot or a previous turn, or the client"
+        " had not come to them.",
     )
 
 

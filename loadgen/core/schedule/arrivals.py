@@ -7,6 +7,12 @@ import numpy as np
 
 from loadgen.core.units import NS_PER_S
 
+LOWEST_RATE_RPS, HIGHEST_RATE_RPS = 1e-6, 1e5
+"""From one request in twelve days to more than one process can send."""
+
+LOWEST_BURSTINESS = 1e-3
+"""Below it nearly all gaps of any sample are zero, and their mean says nothing of the rate."""
+
 _CHUNK = 1024
 
 
@@ -24,11 +30,12 @@ def gamma_offsets(rate_rps: float, burstiness: float, rng: np.random.Generator) 
 
     Shape 1 is a Poisson process, below 1 is burstier (coefficient of variation 1 / sqrt(shape)), infinity is constant
     spacing. The drawn total is not rescaled: a plan's own rate differs from the asked one as chance has it.
-    Raises ValueError for a rate or shape that is not above zero.
+    Raises ValueError for a rate or shape out of bounds.
     """
     _check_rate(rate_rps)
-    if not burstiness > 0:
-        raise ValueError(f"expected a burstiness above 0 (1 is Poisson, inf is constant), got {burstiness}")
+    if not burstiness >= LOWEST_BURSTINESS:
+        expected = f"expected a burstiness of at least {LOWEST_BURSTINESS:g} (1 is Poisson, inf is constant)"
+        raise ValueError(f"{expected}, got {burstiness}")
     if math.isinf(burstiness):
         yield from constant_offsets(rate_rps)
     elapsed_s = 0.0
@@ -40,5 +47,6 @@ def gamma_offsets(rate_rps: float, burstiness: float, rng: np.random.Generator) 
 
 
 def _check_rate(rate_rps: float) -> None:
-    if not (rate_rps > 0 and math.isfinite(rate_rps)):
-        raise ValueError(f"expected a rate above 0 requests per second, got {rate_rps}")
+    if not LOWEST_RATE_RPS <= rate_rps <= HIGHEST_RATE_RPS:
+        expected = f"expected a rate from {LOWEST_RATE_RPS:g} to {HIGHEST_RATE_RPS:g} requests per second"
+        raise ValueError(f"{expected}, got {rate_rps}")

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadgen.core.errors import ConfigError
-from loadgen.core.traces.row import Reason
+from loadgen.core.traces.row import LARGEST_TIME_NS, Reason
 from loadgen.core.traces.table import UNKNOWN, Bools, Ints, Table
 from loadgen.core.units import NS_PER_S
 
@@ -92,6 +92,8 @@ def cut(table: Table, part: Part, *, resolution_ns: int) -> tuple[Table, dict[Re
         if part.spread:
             time = _spread(time, table.order, resolution_ns, part.seed)
         if part.speed != 1:
+            if float(time[table.order].max()) > LARGEST_TIME_NS * part.speed:
+                raise ConfigError(f"speed: at {part.speed:g} the trace would last longer than 292 years")
             time = np.rint(time / part.speed).astype(np.int64)
         table = replace(table, time_ns=time, speed=table.speed * part.speed)
     return table, dropped

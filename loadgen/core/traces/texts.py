@@ -188,7 +188,11 @@ class BorrowedText:
         self.note = (
             f"prompts by nearest length from a file of {len(sized)} ({self.lengths[0]} to {self.lengths[-1]} tokens, "
             f"estimated at {characters_per_token:g} characters a token where not given)"
-            + ("" if unique else "; a prompt may serve several requests, which a prefix cache then answers faster")
+            + (
+                "; each begins with a number of its own"
+                if unique
+                else "; a prompt may serve several requests, which a prefix cache then answers faster"
+            )
         )
 
     def nearest(self, tokens: int) -> tuple[int, int]:

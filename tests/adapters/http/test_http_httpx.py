@@ -1,7 +1,11 @@
 """What is the second transport's own: HTTP/2, proxies, its timing source, its account of sent and connecting."""
 
 import asyncio
+import threading
 
+import h2.config
+import h2.connection
+import h2.events
 import pytest
 
 from loadgen.adapters.http.destination import Destination
@@ -74,9 +78,6 @@ async def test_a_bad_proxy_is_refused(proxy: str) -> None:
 
 async def test_http2_to_a_server_that_speaks_it() -> None:
     """With prior knowledge, one connection carries several requests at once."""
-    import h2.config
-    import h2.connection
-    import h2.events
 
     def script(peer: Peer) -> None:
         h2_side = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
@@ -94,6 +95,32 @@ async def test_http2_to_a_server_that_speaks_it() -> None:
             done = await asyncio.gather(*(exchange(transport) for _ in range(5)))
     assert [(ending.kind, text(inbox), inbox.status) for ending, inbox in done] == [(None, b"two", 200)] * 5
     assert server.connections == 1
+
+
+async def test_http2_streams_beyond_a_connections_limit_do_not_wait() -> None:
+    """A hundred and fifty requests at once: a second connection takes what the first may not, and all are in flight."""
+    together = threading.Barrier(2)
+
+    def script(peer: Peer) -> None:
+        side = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+        side.initiate_connection()
+        peer.sock.sendall(side.data_to_send())
+        streams: list[int] = []
+        while len(streams) < (100 if peer.number == 1 else 50):
+            events = side.receive_data(peer.sock.recv(65536))
+            streams += [event.stream_id for event in events if isinstance(event, h2.events.StreamEnded)]
+            peer.sock.sendall(side.data_to_send())
+        together.wait(10)
+        for stream in streams:
+            side.send_headers(stream, [(":status", "200")], end_stream=True)
+        peer.sock.sendall(side.data_to_send())
+        peer.wait_for_close()
+
+    with ScriptedServer(script) as server:
+        async with httpx(server.url, http2=True) as transport:
+            done = await asyncio.wait_for(asyncio.gather(*(exchange(transport) for _ in range(150))), 30)
+    assert [ending.kind for ending, _ in done] == [None] * 150
+    assert server.connections == 2
 
 
 async def test_cancelling_frees_what_was_held() -> None:

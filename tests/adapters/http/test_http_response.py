@@ -5,7 +5,7 @@ import itertools
 import zlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadgen.adapters.http.failures import WireError
@@ -35,6 +35,7 @@ def split(data: bytes, cuts: list[int]) -> list[bytes]:
     return [data[start:end] for start, end in itertools.pairwise(ends)]
 
 
+@settings(deadline=None)  # the first example may meet a busy machine
 @given(cuts=st.lists(st.integers(min_value=0, max_value=10_000), max_size=12), informational=st.booleans())
 def test_any_split_gives_the_same_body(cuts: list[int], informational: bool) -> None:
     """However the bytes arrive: same body, same headers, complete, and stamps that never fall."""
@@ -164,6 +165,7 @@ def test_a_trailer_is_not_a_header() -> None:
     assert inbox.content_type == "text/event-stream"
 
 
+@settings(deadline=None)  # the first example may meet a busy machine
 @given(cuts=st.lists(st.integers(min_value=0, max_value=10_000), max_size=8), members=st.integers(1, 3))
 def test_gzip_is_decoded_as_it_arrives(cuts: list[int], members: int) -> None:
     """Any split of a gzip body, of one member or more, gives the plain text; each piece keeps its read's stamp."""

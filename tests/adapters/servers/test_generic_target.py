@@ -126,6 +126,7 @@ async def test_a_name_given_wins_over_the_listing(serving, client_for):
         (models(*"abcdefghijklmnopqrstuvwxyz"), r"26 models: a, .*, t, …$"),
         (models(), "does not list its models"),
         (as_json({"data": None}), "does not list its models"),
+        (as_json({"data": [{"id": None}, {"id": ""}, {}, None]}), "does not list its models"),
         ((200, "text/html", b"<p>"), "does not list its models"),
         ((404, "text/plain", b"no"), "does not list its models"),
     ],

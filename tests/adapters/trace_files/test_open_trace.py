@@ -415,3 +415,22 @@ def test_content_at_a_place_is_what_was_read(tmp_path: Path) -> None:
     content = Content(path)
     assert (content.at(3, 4), b"".join(content.chunks())) == (b"3456", b"0123456789")
     content.close()
+
+
+@pytest.mark.parametrize("ending", ["\n", "", '\n{"prompt": "short"}\n'])
+def test_one_prompt_longer_than_what_is_looked_at_for_the_format(tmp_path: Path, ending: str) -> None:
+    """A first prompt of a megabyte, as for a long context, is a prompt and not a broken file."""
+    path = tmp_path / "long.jsonl"
+    prompt = "a long document " * 65_536
+    path.write_text(json.dumps({"prompt": prompt}) + ending)
+    with open_trace(path) as source:
+        assert texts_of(source) == [prompt, "short"][: source.facts.rows]
+
+
+def test_a_first_row_that_never_ends_is_named(tmp_path: Path) -> None:
+    """Nothing to tell the format by: said, whatever the length of the file."""
+    path = tmp_path / "cut.jsonl"
+    for length in (10, 3_000_000):
+        path.write_text('{"prompt": "' + "x" * length)
+        with pytest.raises(DataError, match="no complete JSON object on its first lines"):
+            open_trace(path)

@@ -79,6 +79,18 @@ def test_sent_late_out_of_the_window_is_below_offered() -> None:
     assert "client_lag" in found
 
 
+def test_a_burst_at_the_end_of_the_window_is_not_the_client_falling_behind() -> None:
+    """Bursts of twenty within a millisecond, each sent within two: the last burst leaves after the window's end."""
+    records = [
+        answered(20 * burst + place, sent_ms=1000 * burst + place * 0.05 + 2, lag_ms=2)
+        for burst in range(5)
+        for place in range(20)
+    ]
+    found = findings(records, load=open_loop(burstiness=0.01))
+    assert "sent_below_offered" not in found
+    assert "client_lag" not in found
+
+
 def test_a_cap_is_not_the_client_falling_behind() -> None:
     """With a cap the load is what the cap lets through: a warning, not an invalid run."""
     records = [

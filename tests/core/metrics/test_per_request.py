@@ -90,6 +90,7 @@ def test_tpot_needs_two_tokens() -> None:
     """One token has no time per token; it is not zero."""
     assert tpot_s(answered(0, tokens=1)) is None
     assert ttft_s(answered(0, tokens=1)) == pytest.approx(0.1)
+    assert tpot_s(answered(0, tokens=5, output_tokens=1, event_tokens=None)) is None, "also when more events came"
 
 
 def test_tpot_without_any_count_is_none() -> None:

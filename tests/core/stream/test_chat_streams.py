@@ -154,6 +154,16 @@ def test_usage_details_and_the_last_value_wins(decode, chunk) -> None:
     assert answer.usage == Usage(input_tokens=31, cached_input_tokens=16, output_tokens=9, reasoning_tokens=4)
 
 
+@pytest.mark.parametrize("absent", [{"completion_tokens": None}, {}], ids=["null", "missing"])
+def test_a_count_once_given_is_not_taken_back(decode, chunk, absent: dict[str, None]) -> None:
+    """A later usage that has one count leaves the other, and the details, as they were."""
+    given = {"prompt_tokens": 31, "completion_tokens": 9, "prompt_tokens_details": {"cached_tokens": 16}}
+    answer = decode(chunk("stop", content="a"), usage(**given), usage(prompt_tokens=32, **absent), DONE)
+    assert answer.usage == Usage(input_tokens=32, cached_input_tokens=16, output_tokens=9)
+    nothing = dict.fromkeys(given, None)
+    assert decode(chunk("stop", content="a"), usage(**given), usage(**nothing), DONE).usage.input_tokens == 31
+
+
 def test_usage_with_a_missing_field_keeps_the_others(decode, chunk) -> None:
     """`{"prompt_tokens": 7180}` alone is a prompt count and no output count."""
     answer = decode(chunk(content="a"), chunk("stop"), usage(prompt_tokens=7180), DONE)
@@ -168,6 +178,23 @@ def test_counts_that_cannot_be_true_are_said(decode, chunk) -> None:
     assert answer.usage == Usage(output_tokens=2)
     assert answer.notes == (Note.USAGE_IMPLAUSIBLE,)
     assert decode(*events, chunk("stop"), usage(completion_tokens=0), DONE).usage.output_tokens is None
+
+
+@pytest.mark.parametrize(
+    ("counts", "odd"),
+    [
+        ({"prompt_tokens": 7, "completion_tokens": 2}, True),
+        ({"prompt_tokens": 0, "completion_tokens": 5}, True),
+        ({"prompt_tokens": 7, "completion_tokens": 0}, True),
+        ({"prompt_tokens": 7, "completion_tokens": 5}, False),
+        ({"prompt_tokens": 7, "completion_tokens": 500}, False),
+    ],
+)
+def test_each_impossible_count_is_said_by_itself(decode, chunk, counts: dict[str, int], odd: bool) -> None:
+    """Five events: two tokens, none, or no prompt cannot be; more tokens than events can."""
+    events = [chunk(content=str(i)) for i in range(5)]
+    answer = decode(*events, chunk("stop"), usage(**counts), DONE)
+    assert (Note.USAGE_IMPLAUSIBLE in answer.notes) is odd
 
 
 @pytest.mark.parametrize("place", ["top", "choice"])

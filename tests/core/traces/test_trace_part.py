@@ -182,6 +182,13 @@ def test_values_out_of_range_are_refused(values: dict[str, float]) -> None:
         Part(**values)  # type: ignore[arg-type]
 
 
+def test_a_speed_that_makes_times_no_clock_can_hold_is_refused() -> None:
+    """Times divided by next to nothing would wrap round to negative ones."""
+    for speed in (1e-300, 1e-12):
+        with pytest.raises(ConfigError, match="speed"):
+            cut(singles(0, 3600), Part(speed=speed), resolution_ns=1)
+
+
 def test_an_empty_part_has_no_conversations() -> None:
     """A window with nothing in it is no error here; the reader of files says so."""
     table, dropped = cut(singles(0, 1), Part(from_s=10), resolution_ns=1)

@@ -61,6 +61,7 @@ class Head:
     """A drafter of one layer on top of the target: `parameters` of its own, `read_bytes` a pass."""
 
     parameters: float
+    weight_bytes: float
     read_bytes: float
     kv_bytes_per_token: int
 
@@ -70,6 +71,7 @@ def eagle_head(target: Model) -> Head:
     parameters = _layer(target, attention_input=target.hidden) + 2 * target.hidden**2
     return Head(
         parameters=parameters,
+        weight_bytes=parameters * _BF16,
         read_bytes=parameters * _BF16 + target.embedding_bytes,
         kv_bytes_per_token=target.kv_bytes_per_layer,
     )
@@ -81,6 +83,7 @@ def eagle3_head(target: Model) -> Head:
     parameters = _layer(target, attention_input=2 * target.hidden) + 3 * target.hidden**2 + projection
     return Head(
         parameters=parameters,
+        weight_bytes=parameters * _BF16,
         read_bytes=parameters * _BF16,
         kv_bytes_per_token=target.kv_bytes_per_layer,
     )
@@ -96,6 +99,7 @@ def mtp_head(target: Model) -> Head:
     stored = (target.parameters - 2 * target.vocabulary * target.hidden) / target.layers + 2 * target.hidden**2
     return Head(
         parameters=stored,
+        weight_bytes=stored * bytes_per_parameter,
         read_bytes=(layer + 2 * target.hidden**2) * bytes_per_parameter + target.embedding_bytes,
         kv_bytes_per_token=target.kv_bytes_per_layer,
     )

@@ -45,6 +45,19 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What a prediction stands on, in words. None: step times are measured and nothing was said of the server."""
+
+    gpu: str | None
+    gpus: int
+    target: str | None
+    draft: str | None
+    workload: str
+    acceptance_from: str
+    step_times_from: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredSteps:
     """Measured seconds of a decode step at some concurrency, without and with speculation, in rising order."""
 
@@ -131,6 +144,7 @@ class Prediction:
     """
 
     schema: str
+    setting: Setting
     method: Method
     draft_tokens: int
     coverage_ratio: float
@@ -145,11 +159,13 @@ class Prediction:
     memory_concurrency_sd: int | None
     draft_tokens_by_batch: tuple[BatchRange, ...]
     bounds: tuple[Bounds, ...]
+    notes: tuple[str, ...]
 
 
 def predict(
     concurrencies: Sequence[int],
     *,
+    setting: Setting,
     speculator: Speculator,
     traffic: Traffic,
     target: StepTime | None,
@@ -184,6 +200,7 @@ def predict(
         by_batch = best_draft_tokens(modelled, speculator, traffic.context_tokens, most)
     return Prediction(
         schema=PREDICT_SCHEMA,
+        setting=setting,
         method=speculator.method,
         draft_tokens=speculator.draft_tokens,
         coverage_ratio=speculator.coverage_ratio,
@@ -201,6 +218,7 @@ def predict(
             _bounds(point, speculator, traffic.context_tokens, modelled, known_draft_tokens, combined)
             for point in points
         ),
+        notes=_notes(points, memory, setting),
     )
 
 
@@ -312,6 +330,20 @@ def _closed_loop(
 
 def _fitting(tokens: int, traffic: Traffic) -> int:
     return max(0, math.floor(tokens / traffic.context_tokens)) if traffic.context_tokens else 0
+
+
+def _notes(points: Sequence[Point], memory: Memory | None, setting: Setting) -> tuple[str, ...]:
+    notes = []
+    if memory is not None and min(memory.plain_tokens, memory.speculative_tokens) <= 0:
+        notes.append("The weights do not fit into the memory of this many GPUs.")
+    elif too_many := [point.concurrency for point in points if point.fits_memory is False]:
+        levels = ", ".join(map(str, too_many))
+        notes.append(
+            f"At {levels} the KV cache is full: requests queue or are preempted, which is not in these figures."
+        )
+    if setting.gpus > 1 and setting.target is not None:
+        notes.append("What several GPUs say to each other is not in the model; give measured step times to include it.")
+    return tuple(notes)
 
 
 def _critical_batch(

@@ -10,12 +10,20 @@ work evenly; what they say to each other is not in the model.
 from dataclasses import dataclass
 
 from loadgen.core.simulation.gpus import GPUS, Gpu
-from loadgen.core.simulation.models import MODELS, Head, Model, eagle_head
-from loadgen.core.simulation.step_time import EAGLE_8B_ON_H100, LLAMA_8B_ON_H100, Drafting, StepTime
+from loadgen.core.simulation.models import MODELS, Head, Model, eagle3_head, eagle_head, mtp_head
+from loadgen.core.simulation.speculator import Method
+from loadgen.core.simulation.step_time import (
+    EAGLE_8B_ON_H100,
+    LLAMA_8B_ON_H100,
+    NGRAM_TARGET_RATIO,
+    Drafting,
+    StepTime,
+)
 
 _MEMORY_SHARE = 0.9
 _QWEN_DRAFT_SHARE = 0.375
 _EAGLE_PASSES = 3
+_HEADS = {Method.EAGLE: eagle_head, Method.EAGLE3: eagle3_head, Method.MTP: mtp_head}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +82,40 @@ def model_drafting(gpu: Gpu, draft: Model) -> Drafting:
             gpus=1,
         )
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drafter:
+    """What a method costs on some GPU: time, and memory for weights and for each token of context."""
+
+    drafting: Drafting
+    weight_bytes: float = 0.0
+    kv_bytes_per_token: int = 0
+
+
+def drafter(method: Method, gpu: Gpu, target: Model, *, draft: Model | None = None, gpus: int = 1) -> Drafter:
+    """The drafter that a method needs for a target. `draft` is the small model of `Method.DRAFT_MODEL`.
+
+    Raises ValueError for that method without one.
+    """
+    match method:
+        case Method.NGRAM | Method.SUFFIX:
+            return Drafter(drafting=Drafting(target_ratio=NGRAM_TARGET_RATIO))
+        case Method.DRAFT_MODEL:
+            if draft is None:
+                raise ValueError(f"expected a draft model for {target.name}")
+            return Drafter(
+                drafting=model_drafting(gpu, draft),
+                weight_bytes=draft.weight_bytes,
+                kv_bytes_per_token=draft.kv_bytes_per_token,
+            )
+        case Method.EAGLE | Method.EAGLE3 | Method.MTP:
+            head = _HEADS[method](target)
+            return Drafter(
+                drafting=head_drafting(gpu, head, gpus=gpus),
+                weight_bytes=head.weight_bytes,
+                kv_bytes_per_token=head.kv_bytes_per_token,
+            )
 
 
 def kv_capacity_tokens(

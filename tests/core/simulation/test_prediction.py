@@ -13,7 +13,15 @@ from loadgen.core.simulation.engine import Engine, Job, Limits
 from loadgen.core.simulation.gpus import GPUS
 from loadgen.core.simulation.loop import closed_loop
 from loadgen.core.simulation.models import MODELS, eagle3_head, mtp_head
-from loadgen.core.simulation.prediction import MeasuredSteps, Memory, Prediction, Traffic, best_draft_tokens, predict
+from loadgen.core.simulation.prediction import (
+    MeasuredSteps,
+    Memory,
+    Prediction,
+    Setting,
+    Traffic,
+    best_draft_tokens,
+    predict,
+)
 from loadgen.core.simulation.roofline import head_drafting, kv_capacity_tokens, step_time
 from loadgen.core.simulation.speculator import Method, Speculator
 from loadgen.core.simulation.speedup import (
@@ -27,6 +35,15 @@ from loadgen.core.simulation.step_time import EAGLE_8B_ON_H100, FREE_DRAFTING, L
 from loadgen.core.simulation.survival import Survival, from_conditional
 from loadgen.core.simulation.workloads import DEPTH, WORKLOADS, basis
 
+SETTING = Setting(
+    gpu="a GPU",
+    gpus=1,
+    target="a model",
+    draft=None,
+    workload="chat",
+    acceptance_from="given",
+    step_times_from="given",
+)
 LADDER = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 TRAFFIC = Traffic(prompt_tokens=250, output_tokens=100, context_tokens=300)
 
@@ -53,6 +70,7 @@ def prediction(
 ) -> Prediction:
     return predict(
         concurrencies,
+        setting=SETTING,
         speculator=drafter or speculator(),
         traffic=replace(TRAFFIC, context_tokens=context),
         target=target,
@@ -195,6 +213,7 @@ def test_bounds_are_in_order(workload: str) -> None:
         )
         found = predict(
             LADDER,
+            setting=SETTING,
             speculator=drafter,
             traffic=traffic,
             target=LLAMA_8B_ON_H100,
@@ -263,6 +282,7 @@ def test_the_engine_in_virtual_time_agrees(concurrency: int, method: Method | No
     prompt, output = 300, 200
     (point,) = predict(
         [concurrency],
+        setting=SETTING,
         speculator=drafter,
         traffic=Traffic(prompt_tokens=prompt, output_tokens=output, context_tokens=prompt + output / 2),
         target=LLAMA_8B_ON_H100,
@@ -291,7 +311,7 @@ def test_measured_steps_replace_the_model() -> None:
         concurrency=(1, 16, 64), plain_s=(0.007, 0.008, 0.012), speculative_s=(0.009, 0.012, 0.036)
     )
     drafter = speculator((0.5, 0.3, 0.2))
-    found = predict([1, 16, 40], speculator=drafter, traffic=TRAFFIC, target=None, measured=measured)
+    found = predict([1, 16, 40], setting=SETTING, speculator=drafter, traffic=TRAFFIC, target=None, measured=measured)
     assert found.measured
     assert [point.t_sd_s for point in found.points] == pytest.approx([0.009, 0.012, 0.024])
     assert [point.speedup for point in found.points] == pytest.approx([2 * 7 / 9, 2 * 8 / 12, 2 * 10 / 24])
@@ -306,7 +326,7 @@ def test_measured_steps_are_not_extended() -> None:
     """A concurrency outside of what was measured is an error that names both."""
     measured = MeasuredSteps(concurrency=(2, 16), plain_s=(0.007, 0.008), speculative_s=(0.009, 0.012))
     with pytest.raises(ConfigError, match="concurrency 1 lies outside of the measured step times, 2 to 16"):
-        predict([1], speculator=speculator(), traffic=TRAFFIC, target=None, measured=measured)
+        predict([1], setting=SETTING, speculator=speculator(), traffic=TRAFFIC, target=None, measured=measured)
 
 
 def test_experts_shorten_the_flat_region() -> None:

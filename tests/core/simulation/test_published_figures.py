@@ -6,7 +6,7 @@ import pytest
 
 from loadgen.core.simulation.gpus import GPUS
 from loadgen.core.simulation.models import MODELS, eagle3_head, eagle_head
-from loadgen.core.simulation.prediction import Memory, Traffic, predict
+from loadgen.core.simulation.prediction import Memory, Setting, Traffic, predict
 from loadgen.core.simulation.roofline import DATA_SHEET, MEASURED, head_drafting, model_drafting, step_time
 from loadgen.core.simulation.speculator import Method, Speculator
 from loadgen.core.simulation.speedup import (
@@ -28,6 +28,15 @@ from loadgen.core.simulation.survival import Survival, from_conditional, indepen
 from loadgen.core.simulation.workloads import DEPTH, EAGLE3_ODDS, MTP_CONDITIONAL, WORKLOADS, Workload, raised_odds
 
 TARGET = LLAMA_8B_ON_H100
+SETTING = Setting(
+    gpu="a GPU",
+    gpus=1,
+    target="a model",
+    draft=None,
+    workload="chat",
+    acceptance_from="given",
+    step_times_from="given",
+)
 
 # Speedup of EAGLE with 1, 3 and 5 draft tokens and with perfect lengths, at batches of 1, 16, 64, 128 and 256.
 EAGLE_BATCHES = (1, 16, 64, 128, 256)
@@ -239,6 +248,7 @@ def test_speedup_and_break_even_length_by_batch_and_context(context: int, speedu
     """The worked example: three draft tokens, 2.3 tokens a step, at three contexts and seven batch sizes."""
     found = predict(
         [1, 8, 16, 32, 64, 128, 256],
+        setting=SETTING,
         speculator=Speculator(
             method=Method.EAGLE,
             draft_tokens=3,

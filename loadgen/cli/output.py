@@ -23,7 +23,7 @@ def width_of() -> int:
 def show_run(finished: Finished, *, as_json: bool, width: int) -> None:
     """Prints one run: its summary as JSON, or the report for people and where the files are."""
     if as_json:
-        typer.echo(summary_json(finished.analysis.summary))
+        typer.echo(summary_json(finished.analysis.summary), nl=False)
         return
     typer.echo(run_text(finished.analysis, finished.manifest, width=width, color=sys.stdout.isatty()), nl=False)
     typer.echo(f"\nsaved in {finished.folder.path}")
@@ -32,7 +32,7 @@ def show_run(finished: Finished, *, as_json: bool, width: int) -> None:
 def show_sweep(sweep: Sweep, path: Path, *, manifest: RunManifest, as_json: bool, width: int) -> None:
     """Prints a ladder: as JSON, or as a table and where the files are."""
     if as_json:
-        typer.echo(sweep_json(sweep))
+        typer.echo(sweep_json(sweep), nl=False)
         return
     typer.echo(sweep_text(sweep, manifest, width=width, color=sys.stdout.isatty()), nl=False)
     typer.echo(f"\nsaved in {path}")

@@ -10,9 +10,13 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from loadgen.options.resolve import flag_of, resolve
+from loadgen.core.units import duration_text
+from loadgen.options.fields import DURATION, flag_of, flags_of
+from loadgen.options.resolve import resolve
 
 _CONFIG_HELP = "YAML file of options (names as on the command line)."
+_PANELS = ("Target", "Load", "Data", "End", "Judging", "Client", "Output", "Run")
+"""The order of the help."""
 
 
 def options_command(model: type[BaseModel], call: Callable[[Any], None]) -> Callable[..., None]:
@@ -26,7 +30,8 @@ def options_command(model: type[BaseModel], call: Callable[[Any], None]) -> Call
         config = given.pop("config", None)
         call(resolve(model, {key: value for key, value in given.items() if value not in (None, [])}, config=config))
 
-    parameters = [_parameter(name, field) for name, field in model.model_fields.items()]
+    fields = sorted(model.model_fields.items(), key=lambda item: _PANELS.index(_panel(item[1])))
+    parameters = [_parameter(name, field) for name, field in fields]
     config_option = typer.Option("--config", help=_CONFIG_HELP, metavar="FILE", rich_help_panel="Run")
     parameters.append(
         inspect.Parameter(
@@ -41,10 +46,7 @@ def options_command(model: type[BaseModel], call: Callable[[Any], None]) -> Call
 
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
-    flags = extra.get("flags") or []
-    names = [str(flag) for flag in flags] if isinstance(flags, list) else []
-    if not any(flag.startswith("--") for flag in names):
-        names.append(flag_of(name))
+    names = list(dict.fromkeys([*flags_of(field), flag_of(name, field)]))
     kind: Any = str | None
     if _is_bool(field):
         kind = bool | None
@@ -56,16 +58,24 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
         *names,
         help=_help(field),
         metavar="" if kind == (bool | None) else str(extra.get("metavar") or _metavar(field)),
-        rich_help_panel=str(extra.get("panel", "Options")),
+        rich_help_panel=_panel(field),
         show_default=False,
     )
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option])
 
 
+def _panel(field: FieldInfo) -> str:
+    extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+    return str(extra.get("panel", _PANELS[-1]))
+
+
 def _help(field: FieldInfo) -> str:
-    text = field.description or ""
-    plain = isinstance(field.default, str | int | float) and not isinstance(field.default, bool)
-    return f"{text} Default: {field.default}." if plain and "efault" not in text else text
+    """The field's description, with its default unless the description tells that itself."""
+    text, default = field.description or "", field.default
+    if "Default:" in text or isinstance(default, bool) or not isinstance(default, str | int | float | Path):
+        return text
+    shown = duration_text(default) if DURATION in field.metadata and isinstance(default, float) else default
+    return f"{text} Default: {shown}."
 
 
 def _members(field: FieldInfo) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -19,11 +20,21 @@ _SILENT_S = 5.0
 class RunProgress:
     """Follows one run's live counts until left. Draws only on a terminal; elsewhere it prints one line at the end."""
 
-    def __init__(self, live: LiveCounts, title: str, duration_s: float | None, *, enabled: bool = True) -> None:
+    def __init__(
+        self,
+        live: LiveCounts,
+        title: str,
+        duration_s: float | None,
+        *,
+        enabled: bool = True,
+        console: Console | None = None,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._live, self._title, self._duration_s = live, title, duration_s
-        self._console = Console(stderr=True)
+        self._console = console or Console(stderr=True)
         self._enabled = enabled
-        self._started = time.monotonic()
+        self._now_s = now_s
+        self._started = now_s()
         self._progressed = (0, self._started)
         self._drawing: asyncio.Task[None] | None = None
         self._progress = Progress(
@@ -82,7 +93,7 @@ class RunProgress:
         return ", ".join(words)
 
     def _left(self, share: float | None) -> str:
-        now = time.monotonic()
+        now = self._now_s()
         done = self._live.ended + self._live.events
         if done != self._progressed[0]:
             self._progressed = (done, now)
@@ -94,4 +105,4 @@ class RunProgress:
         return f"{duration_text((now - self._started) * (1 - share) / share)} left"
 
     def _elapsed(self) -> str:
-        return duration_text(time.monotonic() - self._started)
+        return duration_text(self._now_s() - self._started)

@@ -8,7 +8,7 @@ from typing import Any
 from loadgen.core.request import JsonObject, PlannedRequest, RequestTemplate
 from loadgen.core.schedule.bodies import encode_body, messages_of
 from loadgen.core.units import nanoseconds
-from loadgen.engine.flights import Flight, Flights
+from loadgen.engine.flights import NOT_CONNECTED, Flight, Flights
 from loadgen.engine.lookahead import ReadyConversation
 from loadgen.engine.ports import Clock
 from loadgen.engine.stop import Stop
@@ -39,8 +39,12 @@ class Conversing:
         self._place, self._sending, self._is_due = place, sending, is_due
         self._slots = None if max_concurrency is None else asyncio.Semaphore(max_concurrency)
 
-    async def send(self, conversation: ReadyConversation) -> None:
-        """Sends a conversation's requests in order; what a stop leaves unsent is dropped where it had fallen due."""
+    async def send(self, conversation: ReadyConversation) -> bool:
+        """Sends a conversation's requests in order; what a stop leaves unsent is dropped where it had fallen due.
+
+        False when the last of them found no server to connect to.
+        """
+        connected = True
         history: list[JsonObject] = []
         ended_ns: int | None = None
         requests = conversation.planned.requests
@@ -49,24 +53,26 @@ class Conversing:
             planned = self._place(request)
             if not await self._until_ready(planned, ended_ns):
                 self.drop_due(requests[index:])
-                return
+                return connected
             async with self._slot(planned, ended_ns) as (has_slot, waited_ns):
                 if not has_slot:
                     self._flights.drop(planned, cap_wait_ns=waited_ns)
                     self.drop_due(rest)
-                    return
+                    return connected
                 if request.body is None:
                     prepared = self._prepare(encode_body(self._template, request.turn, history), request.request_id)
                 self._sending(planned)
                 flight = await self._fly(planned, prepared, waited_ns, rest)
             assert flight.ending is not None
             ended_ns = flight.ending.closed_ns
+            connected = flight.ending.kind not in NOT_CONNECTED
             if flight.answered is not None:
                 answer = await flight.answered
                 if answer.assistant_message is None or flight.ending.kind is not None:
                     self._drop(rest)
-                    return
+                    return connected
                 history += [*messages_of(request.turn), answer.assistant_message]
+        return connected
 
     def drop_due(self, requests: Sequence[PlannedRequest]) -> bool:
         """Records those requests of a stopped run that fell due before its end; whether the first one did."""

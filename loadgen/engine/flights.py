@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from loadgen.core.record import FailureKind, Outcome
+from loadgen.core.record import FailureKind, Outcome, RequestRecord
 from loadgen.core.request import Endpoint, Phase, PlannedRequest
 from loadgen.core.stream.answer import Answer
 from loadgen.core.stream.openai import AnswerDecoder
@@ -14,10 +14,14 @@ from loadgen.core.stream.outcome import Received, record_of
 from loadgen.engine.live import LiveCounts
 from loadgen.engine.ports import Clock, Ending, Inbox, RecordSink, Transport
 
-SWEEP_NS = 100_000_000
+ROUND_NS = 100_000_000
 REFUSALS = 20
 """So many 4xx answers and nothing else from the first request on: the rest would be refused as well."""
 
+UNREACHABLE_NS = 30_000_000_000
+"""So long without a connection: a server that restarts would be back, this one is gone."""
+
+NOT_CONNECTED = frozenset({FailureKind.CONNECT, FailureKind.CONNECT_TIMEOUT})
 _PIECES_A_STEP = 64
 
 
@@ -56,20 +60,25 @@ class Flights:
         keep_text: bool = False,
         secrets: tuple[str, ...] = (),
         wake: Callable[[], None],
-        refused: Callable[[], None],
+        give_up: Callable[[str], None],
     ) -> None:
-        """`wake` is called when there is something to decode, `refused` when the first REFUSALS answers are all 4xx."""
+        """`wake` is called when there is something to decode.
+
+        `give_up` is called with `refused` when the first REFUSALS answers are all 4xx, and with `unreachable` when no
+        connection could be opened for UNREACHABLE_NS.
+        """
         self._wake = wake
-        self._refused: Callable[[], None] | None = refused
+        self._give_up = give_up
+        self._all_refused = True
+        self._unreachable_since_ns: int | None = None
         self._transport, self._clock, self._sink = transport, clock, sink
         self._endpoint, self._keep_text, self._secrets = endpoint, keep_text, secrets
         self._live = live
         self._flying: set[Flight] = set()
         self._ended: deque[Flight] = deque()
-        self._sweep: list[Flight] = []
-        self._swept_ns = 0
+        self._round: list[Flight] = []
+        self._round_ns = 0
         self.records = 0
-        self.first_sent_ns: int | None = None
 
     async def fly(
         self, planned: PlannedRequest, prepared: Any, *, cap_wait_ns: int | None, want_answer: bool = False
@@ -108,16 +117,16 @@ class Flights:
                 self._ended.popleft()
                 self._finish(flight)
             return True
-        while self._sweep:
-            flight = self._sweep.pop()
+        while self._round:
+            flight = self._round.pop()
             if flight.inbox.pieces and flight in self._flying:
                 if self._feed(flight):
-                    self._sweep.append(flight)
+                    self._round.append(flight)
                 return True
         now_ns = self._clock.now_ns()
-        if self._flying and now_ns - self._swept_ns >= SWEEP_NS:
-            self._swept_ns = now_ns
-            self._sweep = list(self._flying)
+        if self._flying and now_ns - self._round_ns >= ROUND_NS:
+            self._round_ns = now_ns
+            self._round = list(self._flying)
             return True
         return False
 
@@ -170,11 +179,7 @@ class Flights:
             record = replace(record, text=None)
         self._sink.put(record)
         self.records += 1
-        if self._refused is not None:
-            if record.failure is None or record.failure.kind is not FailureKind.HTTP_4XX:
-                self._refused = None
-            elif self.records == REFUSALS:
-                self._refused()
+        self._consider_giving_up(record)
         if planned.phase is Phase.WARMUP:
             self._live.warmup_left = max(0, self._live.warmup_left - 1)
         live = self._live
@@ -187,3 +192,15 @@ class Flights:
                 live.cancelled += 1
             case Outcome.DROPPED:
                 live.dropped += 1
+
+    def _consider_giving_up(self, record: RequestRecord) -> None:
+        kind = None if record.failure is None else record.failure.kind
+        self._all_refused = self._all_refused and kind is FailureKind.HTTP_4XX
+        if self._all_refused and self.records == REFUSALS:
+            self._give_up("refused")
+        if kind not in NOT_CONNECTED:
+            self._unreachable_since_ns = None
+        elif self._unreachable_since_ns is None:
+            self._unreachable_since_ns = record.sent_ns
+        elif (record.closed_ns or 0) - self._unreachable_since_ns >= UNREACHABLE_NS:
+            self._give_up("unreachable")

@@ -2,7 +2,7 @@
 
 
 class LiveCounts:
-    """Counts of a run so far. `output_tokens` lags the wire by up to the decoder's sweep; events never count as tokens.
+    """Counts of a run so far. `output_tokens` lags the wire by up to a decoder's round; events never count as tokens.
 
     `planned` is None while the end is by duration. `measuring_since_ns` is set when the first measured request leaves.
     """
@@ -19,7 +19,6 @@ class LiveCounts:
         "planned",
         "sent",
         "stopping",
-        "waiting",
         "warmup_left",
     )
 
@@ -27,7 +26,6 @@ class LiveCounts:
         self.planned: int | None = None
         self.sent = 0
         self.in_flight = 0
-        self.waiting = 0
         self.completed = 0
         self.failed = 0
         self.cancelled = 0

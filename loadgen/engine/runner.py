@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -21,6 +21,7 @@ from loadgen.engine.stop import Stop
 
 _LEAD_NS = 20_000_000
 _OPEN_LOOP_CONNECTIONS = 64
+_RECONNECT_NS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,9 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
-    """How a run ended. `requests` counts records; `window` is set where the end was by duration."""
+    """How a run ended. `requests` counts records; `window` is set where the end was by duration; `server` is what the
+    probe found.
+    """
 
     ended_by: str
     interrupted: bool
@@ -47,6 +50,7 @@ class RunEnd:
     window: Window | None
     client: ClientFacts
     late_preparations: int
+    server: dict[str, Any] = field(default_factory=dict)
 
 
 class Run:
@@ -81,7 +85,7 @@ class Run:
             keep_text=settings.keep_text,
             secrets=settings.secrets,
             wake=lambda: self._idle.wake(),
-            refused=lambda: self.stop("refused"),
+            give_up=self.stop,
         )
         self._lookahead = Lookahead(plan, transport.prepare)
         self._idle = IdleWork((self._flights.decode_some, self._lookahead.top_up))
@@ -103,7 +107,7 @@ class Run:
         self._deadline_set = asyncio.Event()
         self._all_done = asyncio.Event()
         self._unstarted: PlannedConversation | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
 
     def stop(self, reason: str = "interrupt") -> None:
         """Starts no further request; those in flight have the grace to end. The first reason counts."""
@@ -131,6 +135,7 @@ class Run:
                 self._idle.finish()
                 await worker
                 heartbeat.cancel()
+                server = {} if self._probe is None else await self._probe.after()
         except BaseExceptionGroup as faults:
             raise _first_fault(faults) from faults
         finally:
@@ -142,6 +147,7 @@ class Run:
             window=self._window(),
             client=self._health.facts(self._transport.timing_source),
             late_preparations=self._lookahead.late,
+            server=server,
         )
 
     async def _prepare_ahead(self) -> None:
@@ -178,12 +184,12 @@ class Run:
         await asyncio.gather(*leftover, return_exceptions=True)
         await self._drop_unstarted()
 
-    def _spawn(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, object]) -> None:
         task = group.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._despawn)
 
-    def _despawn(self, task: asyncio.Task[None]) -> None:
+    def _despawn(self, task: asyncio.Task[object]) -> None:
         self._tasks.discard(task)
         if not self._tasks:
             self._all_done.set()
@@ -204,7 +210,9 @@ class Run:
             if conversation is None:
                 self._health.end()
                 return
-            await self._conversing.send(conversation)
+            if not await self._conversing.send(conversation):
+                # Otherwise a closed loop would count failures as fast as the system refuses connections.
+                await self._stop.pause_until(self.clock.now_ns() + _RECONNECT_NS)
 
     async def _dispatch(self, group: asyncio.TaskGroup) -> None:
         """An open loop: starts each conversation at its due instant and waits for nothing else."""
@@ -259,10 +267,10 @@ class Run:
             self._deadline_set.set()
 
     def _window(self) -> Window | None:
-        """The measured span where it was asked for by duration; otherwise it follows from the records."""
-        if self._measure_start_ns is None or self._deadline_ns is None:
+        """The measured span of a run that its duration or somebody ended; otherwise it follows from the records."""
+        if self._measure_start_ns is None or self._deadline_ns is None or self._stop.at_ns is None:
             return None
-        end_ns = self._deadline_ns if self._stop.at_ns is None else min(self._deadline_ns, self._stop.at_ns)
+        end_ns = min(self._deadline_ns, self._stop.at_ns)
         return Window(start_ns=self._measure_start_ns, end_ns=end_ns, kind="duration")
 
 

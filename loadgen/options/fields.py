@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 from pydantic.config import JsonDict
+from pydantic.fields import FieldInfo
 
 from loadgen.core.units import parse_duration_ns, seconds
 
@@ -57,6 +58,12 @@ def _equals_first(item: str) -> str:
     return item.replace(":", "=", 1) if colon >= 0 and (equals < 0 or colon < equals) else item
 
 
+def _one_number(value: Any) -> Any:
+    if isinstance(value, str) and "," in value:
+        raise ValueError(f"expected one number, got {value!r}; `loadgen sweep` takes a ladder")
+    return value
+
+
 def _numbers(value: Any) -> Any:
     """`1,2,4` to a list; a list (from a file) and a single number do as well."""
     if isinstance(value, str):
@@ -64,10 +71,13 @@ def _numbers(value: Any) -> Any:
     return [value] if isinstance(value, int | float) else value
 
 
-DurationSeconds = Annotated[float, BeforeValidator(_duration)]
+DURATION = BeforeValidator(_duration)
+DurationSeconds = Annotated[float, DURATION]
 JsonField = Annotated[dict[str, Any], BeforeValidator(_json_object)]
 Pairs = Annotated[dict[str, str], BeforeValidator(_pairs)]
 Headers = Annotated[dict[str, str], BeforeValidator(_headers)]
+OneInt = Annotated[int, BeforeValidator(_one_number)]
+OneFloat = Annotated[float, BeforeValidator(_one_number)]
 IntLadder = Annotated[list[int], BeforeValidator(_numbers)]
 FloatLadder = Annotated[list[float], BeforeValidator(_numbers)]
 
@@ -78,3 +88,15 @@ def option(
     """A field with what the command line needs: help text, help panel, further flags, placeholder."""
     extra: JsonDict = {"panel": panel, "flags": list(flags), "metavar": metavar}
     return Field(default, description=help_text, json_schema_extra=extra, **bounds)
+
+
+def flag_of(name: str, field: FieldInfo) -> str:
+    """The long command-line option of a field: as the field says, else its name with dashes."""
+    return next((flag for flag in flags_of(field) if flag.startswith("--")), "--" + name.replace("_", "-"))
+
+
+def flags_of(field: FieldInfo) -> list[str]:
+    """The flags that a field names itself, beyond the one that follows from its name."""
+    extra = field.json_schema_extra
+    flags = extra.get("flags") if isinstance(extra, dict) else None
+    return [str(flag) for flag in flags] if isinstance(flags, list) else []

@@ -1,7 +1,7 @@
 """The options of `run` and `sweep`, each named, described and validated once for command line, environment and file."""
 
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import field_validator, model_validator
 
@@ -10,7 +10,7 @@ from loadgen.core.request import Endpoint
 from loadgen.core.schedule.arrivals import HIGHEST_RATE_RPS, LOWEST_BURSTINESS, LOWEST_RATE_RPS
 from loadgen.core.traces.lengths import LengthDistribution, parse_length
 from loadgen.core.traces.row import LARGEST_COUNT
-from loadgen.options.fields import DurationSeconds, FloatLadder, IntLadder, JsonField, Pairs, option
+from loadgen.options.fields import DurationSeconds, FloatLadder, IntLadder, JsonField, OneFloat, OneInt, Pairs, option
 from loadgen.options.target import TargetOptions
 
 MOST_REQUESTS = 1_000_000_000
@@ -110,7 +110,7 @@ class CommonOptions(TargetOptions):
     )
     warmup_requests: int | None = option(
         None,
-        "Requests before the measured ones, not counted. Default: 0 for run; for ladders one for each slot.",
+        "Requests before the measured ones, not counted. Default: 0; in a ladder one for each slot, at least 4.",
         panel="End",
         ge=0,
         le=MOST_REQUESTS,
@@ -205,13 +205,29 @@ class CommonOptions(TargetOptions):
         return parse_length(self.output_tokens)
 
 
-class RunOptions(CommonOptions):
+class LoopOptions(CommonOptions):
+    """What an open loop takes beside its rate."""
+
+    ALTERNATIVES: ClassVar[tuple[frozenset[str], ...]] = (frozenset({"concurrency", "request_rate", "replay"}),)
+
+    burstiness: float | None = option(
+        None,
+        "Gamma shape of the gaps: 1 Poisson, below 1 burstier, inf constant. Default: 1.",
+        panel="Load",
+        metavar="G",
+        ge=LOWEST_BURSTINESS,
+        allow_inf_nan=True,
+    )
+    max_concurrency: int | None = option(None, "Cap on requests in flight of an open loop.", panel="Load", gt=0)
+
+
+class RunOptions(LoopOptions):
     """One run."""
 
-    concurrency: int | None = option(
-        None, "Closed loop: requests kept in flight. The default load is 1.", panel="Load", metavar="N", gt=0
+    concurrency: OneInt | None = option(
+        None, "Closed loop: requests kept in flight. Default: 1.", panel="Load", metavar="N", gt=0
     )
-    request_rate: float | None = option(
+    request_rate: OneFloat | None = option(
         None,
         "Open loop: requests a second, at drawn instants.",
         panel="Load",
@@ -219,15 +235,6 @@ class RunOptions(CommonOptions):
         ge=LOWEST_RATE_RPS,
         le=HIGHEST_RATE_RPS,
     )
-    burstiness: float | None = option(
-        None,
-        "Gamma shape of the gaps: 1 Poisson (default), below 1 burstier, inf constant.",
-        panel="Load",
-        metavar="G",
-        ge=LOWEST_BURSTINESS,
-        allow_inf_nan=True,
-    )
-    max_concurrency: int | None = option(None, "Cap on requests in flight of an open loop.", panel="Load", gt=0)
     replay: bool = option(False, "Open loop at the trace's own times.", panel="Load")
     speed: float | None = option(None, "Replay this many times as fast.", panel="Load", metavar="S", gt=0)
 
@@ -248,24 +255,15 @@ class RunOptions(CommonOptions):
         return self
 
 
-class SweepOptions(CommonOptions):
+class SweepOptions(LoopOptions):
     """A ladder of runs."""
 
     concurrency: IntLadder | None = option(
-        None, "Closed-loop levels, such as 1,2,4,8 (the default ladder).", panel="Load", metavar="N,N,…"
+        None, "Closed-loop levels. Default: 1,2,4,8,16.", panel="Load", metavar="N,N,…"
     )
     request_rate: FloatLadder | None = option(
         None, "Open-loop levels in requests a second.", panel="Load", metavar="R,R,…"
     )
-    burstiness: float | None = option(
-        None,
-        "Gamma shape of the gaps: 1 Poisson (default), below 1 burstier, inf constant.",
-        panel="Load",
-        metavar="G",
-        ge=LOWEST_BURSTINESS,
-        allow_inf_nan=True,
-    )
-    max_concurrency: int | None = option(None, "Cap on requests in flight of an open loop.", panel="Load", gt=0)
     settle: DurationSeconds = option(1.0, "Pause between levels.", panel="Load", metavar="TIME", ge=0)
 
     @model_validator(mode="after")

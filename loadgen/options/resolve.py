@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,14 +11,18 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from loadgen.core.errors import ConfigError
+from loadgen.options.fields import flag_of
 
 ENVIRONMENT_PREFIX = "LOADGEN_"
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
 
 
-def flag_of(field: str) -> str:
-    """The command-line option of a field."""
-    return "--json" if field == "json_output" else "--" + field.replace("_", "-")
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """What a source gave for a field, and where it stood."""
+
+    value: Any
+    origin: str
 
 
 def resolve(
@@ -26,42 +32,59 @@ def resolve(
     config: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> OptionsT:
-    """Validated options. `given` are those of the command line that were set.
+    """Validated options. `given` are those of the command line that were set, by field name.
 
-    Raises ConfigError that names each wrong option where it came from, and what was expected.
+    Of options that exclude each other (`ALTERNATIVES` of the model) one from a higher source also takes the place of
+    the others. Raises ConfigError that names each wrong option where it came from, and what was expected.
     """
-    environment = os.environ if environment is None else environment
-    values: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    if config is not None:
-        for key, value, line in _load_file(config):
-            field = key.replace("-", "_")
-            field = "json_output" if field == "json" else field
-            if field not in model.model_fields:
-                known = ", ".join(sorted(name for name in model.model_fields))
-                raise ConfigError(f"{config}:{line}: {key}: no such option; expected one of {known}")
-            values[field], origins[field] = value, f"{config}:{line}: {key}"
-    for field in model.model_fields:
-        variable = ENVIRONMENT_PREFIX + field.removesuffix("_output").upper()
-        if variable in environment and field not in given:
-            values[field], origins[field] = environment[variable], variable
-    for field, value in given.items():
-        values[field], origins[field] = value, flag_of(field)
+    fields = model.model_fields
+    by_flag = {flag_of(name, field): name for name, field in fields.items()}
+    chosen: dict[str, _Value] = {}
+    for source in (
+        {} if config is None else _from_file(config, by_flag),
+        _from_environment(os.environ if environment is None else environment, by_flag),
+        {name: _Value(value, flag_of(name, fields[name])) for name, value in given.items()},
+    ):
+        for group in getattr(model, "ALTERNATIVES", ()):
+            if not group.isdisjoint(source):
+                chosen = {name: value for name, value in chosen.items() if name not in group}
+        chosen |= source
     try:
-        return model.model_validate(values)
+        return model.model_validate({name: value.value for name, value in chosen.items()})
     except ValidationError as error:
-        raise ConfigError(_explain(error, origins)) from None
+        raise ConfigError(_explain(error, model, chosen)) from None
 
 
-def _explain(error: ValidationError, origins: Mapping[str, str]) -> str:
+def _from_file(path: Path, by_flag: Mapping[str, str]) -> dict[str, _Value]:
+    found = {}
+    for key, value, line in _load_file(path):
+        flag = "--" + key.replace("_", "-")
+        if flag not in by_flag:
+            close = get_close_matches(flag, by_flag, n=1)
+            hint = f"did you mean {close[0][2:]}?" if close else "see --help for those that there are"
+            raise ConfigError(f"{path}:{line}: {key}: no such option; {hint}")
+        found[by_flag[flag]] = _Value(value, f"{path}:{line}: {key}")
+    return found
+
+
+def _from_environment(environment: Mapping[str, str], by_flag: Mapping[str, str]) -> dict[str, _Value]:
+    found = {}
+    for flag, name in by_flag.items():
+        variable = ENVIRONMENT_PREFIX + flag[2:].replace("-", "_").upper()
+        if variable in environment:
+            found[name] = _Value(environment[variable], variable)
+    return found
+
+
+def _explain(error: ValidationError, model: type[BaseModel], chosen: Mapping[str, _Value]) -> str:
     lines = []
     for problem in error.errors(include_url=False):
-        field = str(problem["loc"][0]) if problem["loc"] else None
+        name = str(problem["loc"][0]) if problem["loc"] else None
         message = problem["msg"].removeprefix("Value error, ")
-        if field is None:
+        if name is None:
             lines.append(message)
             continue
-        where = origins.get(field, flag_of(field))
+        where = chosen[name].origin if name in chosen else flag_of(name, model.model_fields[name])
         if problem["type"] == "missing":
             lines.append(f"{where}: this option is needed")
             continue
@@ -74,8 +97,10 @@ def _load_file(path: Path) -> list[tuple[str, Any, int]]:
     """Top-level keys of a YAML file with their values and lines (1-based)."""
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read ({error})") from None
+    except OSError as error:
+        raise ConfigError(f"--config {path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"--config {path}: expected text in UTF-8") from None
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         values = yaml.safe_load(text)

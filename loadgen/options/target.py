@@ -15,7 +15,9 @@ class TargetOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False)
 
     url: str | None = option(None, "Base URL of the target, with or without /v1.", panel="Target", metavar="URL")
-    endpoint: Endpoint = option(Endpoint.CHAT, "Route to use.", panel="Target", metavar="chat|completions|responses")
+    endpoint: Endpoint = option(
+        Endpoint.CHAT, "Route to use: chat, completions or responses.", panel="Target", metavar="ROUTE"
+    )
     model: str | None = option(None, "Model name. Default: the server's only model.", panel="Target")
     api_key_env: str | None = option(
         None, "Name of the environment variable that holds the API key.", panel="Target", metavar="NAME"

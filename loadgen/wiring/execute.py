@@ -88,7 +88,7 @@ async def execute(
         host=_host_facts(),
         server=session.server_facts,
         first_request=plan.first_request,
-        notes=session.destination.notices,
+        notes=session.notes,
     )
     folder.save_manifest(manifest)
     sink = folder.record_writer()
@@ -102,7 +102,7 @@ async def execute(
         keep_text=session.options.save_text,
         secrets=session.destination.secrets,
     )
-    run = Run(plan.conversations, settings, clock=clock, transport=transport, sink=sink)
+    run = Run(plan.conversations, settings, clock=clock, transport=transport, sink=sink, probe=session.probe())
     try:
         with _few_collections(), _interrupts(run):
             async with display(run.live, _title(load), load.duration_s):
@@ -113,6 +113,7 @@ async def execute(
     manifest = replace(
         manifest,
         planned=end.requests,
+        server=manifest.server | end.server,
         window=end.window,
         client=end.client,
         interrupted=end.interrupted,

@@ -11,12 +11,14 @@ from loadgen.wiring.execute import Finished
 def exit_code(runs: Sequence[Finished], options: CommonOptions) -> ExitCode:
     """What the command ends with: interrupted, before target failed, before invalid, before a failed gate.
 
-    A ladder's target has failed when no level completed anything.
+    A target has failed when nothing was completed, at any level of a ladder, or when it was gone for so long that the
+    run was given up.
     """
     summaries = [finished.analysis.summary for finished in runs]
     if any(finished.end.interrupted for finished in runs):
         return ExitCode.INTERRUPTED
-    if not any(summary.requests.completed for summary in summaries):
+    gone = any(finished.end.ended_by == "unreachable" for finished in runs)
+    if gone or not any(summary.requests.completed for summary in summaries):
         return ExitCode.TARGET_FAILED
     if not options.allow_invalid and not all(summary.verdict.valid for summary in summaries):
         return ExitCode.INVALID_MEASUREMENT

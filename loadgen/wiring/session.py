@@ -7,17 +7,19 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from loadgen.adapters.clock import MonotonicClock
+from loadgen.adapters.http.control import control_client
 from loadgen.adapters.http.destination import Destination
 from loadgen.adapters.http.httpx_transport import HttpxTransport
 from loadgen.adapters.http.native import NativeTransport
 from loadgen.adapters.servers.generic import TargetFacts
+from loadgen.adapters.servers.tokens import TokenProbe
 from loadgen.core.metrics.slo import parse_slo
 from loadgen.core.request import RequestTemplate, Sampling
 from loadgen.core.run import Target
-from loadgen.engine.ports import Timeouts, Transport
+from loadgen.engine.ports import ServerProbe, Timeouts, Transport
 from loadgen.options.load import CommonOptions
 from loadgen.wiring.target import ask_target, destination_of
-from loadgen.wiring.workload import ReadProgress, Workload, open_workload
+from loadgen.wiring.workload import ReadProgress, Workload, beyond_context, open_workload
 
 _COUNTS_BY_USAGE = frozenset({"vllm"})
 _COUNTS_BY_IDS = frozenset({"sglang"})
@@ -46,6 +48,11 @@ class Session:
         )
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What people should know before they read the result."""
+        return (*self.destination.notices, *beyond_context(self.workload, self.facts.max_model_len))
+
+    @property
     def slo(self) -> dict[str, float]:
         """Objectives in seconds by metric."""
         return parse_slo(self.options.slo) if self.options.slo is not None else {}
@@ -65,6 +72,18 @@ class Session:
                 self.destination, clock, path=path, timeouts=timeouts, http2=options.http2, proxy=options.proxy
             )
         return NativeTransport(self.destination, clock, path=path, timeouts=timeouts, spares=spares)
+
+    def probe(self) -> ServerProbe | None:
+        """A reader of the server's token counters, where it has a metrics page of a known engine."""
+        engine, path = self.facts.engine, self.facts.metrics_path
+        if engine is None or path is None or not TokenProbe.knows(engine):
+            return None
+        return TokenProbe(
+            lambda: control_client(self.destination),
+            self.destination.request_target(path),
+            engine=engine,
+            model=self.facts.model,
+        )
 
     def stored_options(self) -> dict[str, Any]:
         """The resolved options as strict JSON, without secrets: header values are left out, only their names stay."""

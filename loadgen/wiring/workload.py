@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from loadgen.adapters.trace_files import TraceSource, open_trace
-from loadgen.core.errors import ConfigError
+from loadgen.core.errors import ConfigError, DataError
 from loadgen.core.request import Conversation, PlannedConversation, RequestTemplate
 from loadgen.core.run import Load, LoadMode
 from loadgen.core.schedule.arrivals import gamma_offsets
@@ -89,10 +89,29 @@ def open_workload(options: CommonOptions, *, seed: int, progress: ReadProgress |
         seed=seed,
     )
     try:
+        if options.trace is None and trace.facts.text == "invented":
+            raise ConfigError(f"--prompts {path}: this file holds lengths and no text; give it as --trace")
         return Workload(source=trace if part == Part(seed=seed) else trace.part(part), finite=True)
     except BaseException:
         trace.close()
         raise
+
+
+def beyond_context(workload: Workload, limit: int | None) -> tuple[str, ...]:
+    """A note on requests beyond the model's context of `limit` tokens, where data and server tell; else nothing."""
+    if limit is None or not isinstance(workload.source, TraceSource):
+        return ()
+    requests = workload.source.facts.requests
+    try:
+        fitting = workload.source.part(Part(max_context_tokens=limit)).facts.requests
+    except DataError:
+        fitting = 0
+    if fitting == requests:
+        return ()
+    return (
+        f"{requests - fitting} of {requests} requests have or follow one of more tokens than the model's context of"
+        f" {limit}, by the data's own lengths; --max-context {limit} leaves them out",
+    )
 
 
 def default_requests(workload: Workload, options: CommonOptions, concurrency: int | None) -> int | None:

@@ -89,6 +89,20 @@ def test_a_disk_that_fills_up_in_mid_run_is_loud_and_keeps_the_rest(server: Trut
     assert report.summary["interrupted"] is True
 
 
+def test_a_disk_that_takes_nothing_is_said_before_any_load(server: TruthServer, tmp_path: Path) -> None:
+    """A folder can be made and no byte be written: the path and the reason, and nothing is sent."""
+
+    def full_disk() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    before = len(server.log().entries)
+    done = loadgen("run", "--url", server.url, "--num-requests", 5, out=tmp_path, before=full_disk)
+    assert done.code == 2
+    assert "cannot be written: File too large" in done.stderr
+    assert str(tmp_path) in done.stderr
+    assert len(server.log().entries) == before
+
+
 def test_a_thousand_labels_and_hostile_names_come_through(server: TruthServer, tmp_path: Path) -> None:
     """Markup, control characters and bytes that are no text stay text in every output."""
     hostile = "</td><svg onload=alert(1)><!--\x1b[31m[bold]"
@@ -117,6 +131,19 @@ def test_extra_fields_are_typed_and_the_first_body_is_shown(tmp_path: Path) -> N
         assert {name: body[name] for name in extra} == extra
         assert body["ignore_eos"] is True
     assert done.folder.load_manifest().first_request in own.bodies
+
+
+def test_what_may_be_private_is_not_stored(tmp_path: Path) -> None:
+    """Values of headers, also of harmless names, and the user's name in the URL are in no file of the run."""
+    with ChatServer() as own:
+        url = own.url.replace("http://", "http://somebody:pass-word-1@")
+        arguments = ("--url", url, "--num-requests", 2, "-H", "X-Route=rack-7-internal", "--json")
+        done = loadgen("run", *arguments, out=tmp_path)
+    assert done.code == 0, done.stderr
+    assert done.folder.load_manifest().options["header"] == ["X-Route"]
+    stored = b"".join(path.read_bytes() for path in done.folder.path.iterdir()) + repr(done.records).encode()
+    for private in (b"somebody", b"pass-word-1", b"rack-7-internal"):
+        assert private not in stored
 
 
 def test_a_trace_is_used_row_by_row_and_once(tmp_path: Path) -> None:

@@ -161,6 +161,14 @@ def test_a_duration_stops_sending_at_its_end_and_lets_answers_finish() -> None:
     assert {record.outcome for record in bench.sink.records} == {Outcome.COMPLETED}
 
 
+def test_a_run_that_runs_out_of_requests_before_its_time_has_no_window_of_that_time() -> None:
+    """Six requests in one second against a duration of a minute: rates are over what was measured, not over 60 s."""
+    bench = Bench(closed(3, duration_s=60.0, num_requests=6), answer=lambda n: chat_stream(0.5))
+    end = bench.execute()
+    assert end.ended_by == "requests"
+    assert end.window is None
+
+
 def test_what_outlives_the_grace_is_cancelled_and_recorded() -> None:
     """A server that never ends its answers: after the grace each request in flight is one cancelled record."""
     bench = Bench(closed(3, duration_s=1.0), answer=lambda n: Script([(1e6, b"")]), grace_s=2.0)
@@ -282,6 +290,31 @@ def test_a_server_that_refuses_everything_is_not_asked_a_thousand_times() -> Non
 
     bench = Bench(closed(2, num_requests=100), answer=lambda n: chat_stream(0.01) if n == 0 else Script([], status=401))
     assert bench.execute().ended_by == "requests", "one answer is enough to go on"
+
+
+def test_a_server_that_is_gone_is_not_hammered_and_given_up() -> None:
+    """Connections are refused from the tenth request on: each slot tries ten times a second, and after 30 s no more."""
+    bench = Bench(
+        closed(2, duration_s=600.0),
+        answer=lambda n: chat_stream(0.01) if n < 10 else Script([], kind=FailureKind.CONNECT),
+    )
+    end = bench.execute()
+    assert end.ended_by == "unreachable"
+    assert not end.interrupted
+    sent = [at_ns for at_ns, _ in bench.transport.sent]
+    assert 29.9e9 <= sent[-1] - sent[10] <= 30.3e9
+    assert 2 * 280 <= len(sent) <= 2 * 320
+
+
+def test_a_server_that_comes_back_is_measured_on() -> None:
+    """20 s without a connection, then answers again: the run goes on to its end."""
+    clock = FakeClock()
+
+    def answer(n: int) -> Script:
+        return Script([], kind=FailureKind.CONNECT) if 5e9 < clock.now_ns() < 25e9 else chat_stream(0.5)
+
+    end = Bench(closed(2, duration_s=60.0), answer=answer).execute()
+    assert end.ended_by == "duration"
 
 
 def test_a_full_disk_ends_the_run_loudly_and_closes_the_transport() -> None:

@@ -25,6 +25,17 @@ def test_the_command_line_wins_over_the_environment_and_that_over_the_file(tmp_p
     assert (options.concurrency, options.num_requests, options.grace) == (2, 30, 7.0)
 
 
+def test_one_kind_of_load_takes_the_place_of_another_from_a_lower_source(tmp_path: Path) -> None:
+    """A rate in the environment does not stand against a concurrency on the command line; two on one line do."""
+    environment = {"LOADGEN_REQUEST_RATE": "5"}
+    options = run_options(environment=environment, concurrency="2")
+    assert (options.concurrency, options.request_rate) == (2, None)
+    file = tmp_path / "run.yaml"
+    file.write_text("concurrency: 4\n")
+    assert run_options(file, environment).request_rate == 5.0
+    assert run_options(file, environment).concurrency is None
+
+
 def test_strings_become_typed_values() -> None:
     """Durations, JSON, headers and labels are read the same from every source."""
     options = run_options(
@@ -46,6 +57,7 @@ def test_strings_become_typed_values() -> None:
     ("given", "message"),
     [
         ({"concurrency": "four"}, r"--concurrency: .*integer.*'four'"),
+        ({"concurrency": "1,2,4"}, r"--concurrency: expected one number, got '1,2,4'; `loadgen sweep` takes a ladder"),
         ({"concurrency": "0"}, r"--concurrency: .*greater than 0"),
         ({"request_rate": "-2"}, r"--request-rate: .*greater than or equal to 0.000001"),
         ({"request_rate": "1e300"}, r"--request-rate: .*less than or equal to 100000"),
@@ -68,7 +80,8 @@ def test_strings_become_typed_values() -> None:
         ({"extra_body": "{not json"}, r"--extra-body: expected a JSON object"),
         ({"extra_body": "[1]"}, r"--extra-body: expected a JSON object"),
         ({"label": ["novalue"]}, r"--label: expected KEY=VALUE, got 'novalue'"),
-        ({"slo": "speed=4"}, r"--slo: "),
+        ({"slo": "speed=4ms"}, r"--slo: speed: not a metric"),
+        ({"slo": "ttft=500"}, r"--slo: ttft: expected a time with its unit, such as 500ms"),
         ({"slo_attainment": "0.9"}, r"--slo-attainment needs --slo"),
         ({"input_tokens": "many"}, r"--input-tokens: "),
         ({"endpoint": "chats"}, r"--endpoint: .*'chat'"),
@@ -86,7 +99,7 @@ def test_a_wrong_line_of_a_file_is_named_by_its_number(tmp_path: Path) -> None:
     """Unknown keys, wrong values and broken YAML name file and line."""
     file = tmp_path / "run.yaml"
     file.write_text("# load\nconcurrency: 2\nconcurency: 3\n")
-    with pytest.raises(ConfigError, match=r"run\.yaml:3: concurency: no such option"):
+    with pytest.raises(ConfigError, match=r"run\.yaml:3: concurency: no such option; did you mean concurrency"):
         run_options(file)
     file.write_text("\n\nconcurrency: none\n")
     with pytest.raises(ConfigError, match=r"run\.yaml:3: concurrency: "):
@@ -104,7 +117,7 @@ def test_a_wrong_line_of_a_file_is_named_by_its_number(tmp_path: Path) -> None:
     file.write_text("extra_body: {day: 2024-01-01}\n")
     with pytest.raises(ConfigError, match=r"run\.yaml:1: extra_body: expected what JSON can hold"):
         run_options(file)
-    with pytest.raises(ConfigError, match=r"absent\.yaml: cannot be read"):
+    with pytest.raises(ConfigError, match=r"absent\.yaml: cannot be read: No such file"):
         run_options(tmp_path / "absent.yaml")
 
 

@@ -70,3 +70,25 @@ def test_no_level_begins_in_the_passes_of_another(data: str, tmp_path: Path) -> 
         first_pass += passes_needed(workload, load, warmup_requests=slots)
     workload.close()
     assert len(set(sent)) == len(sent) > 50
+
+
+def test_the_manifests_first_body_is_shortened_and_says_so(tmp_path: Path) -> None:
+    """A prompt of 100 kB is sent whole and stands in the manifest by its beginning, with its length."""
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text(json.dumps({"messages": [{"role": "user", "content": "word " * 20_000}]}) + "\n")
+    options = RunOptions(url="http://127.0.0.1:8000", prompts=prompts)
+    workload = open_workload(options, seed=1)
+    template = RequestTemplate(endpoint=Endpoint.CHAT, model="tiny")
+    try:
+        load = Load(mode=LoadMode.CONCURRENCY, concurrency=1)
+        plan = level_plan(workload, load, template, run_id="r", warmup_requests=0)
+        (conversation,) = plan.conversations
+    finally:
+        workload.close()
+    (request,) = conversation.requests
+    assert request.body is not None
+    assert len(request.body) > 100_000
+    assert plan.first_request is not None
+    shown = plan.first_request["messages"][0]["content"]
+    assert len(shown) < 2_100
+    assert shown.endswith("(100000 characters)")

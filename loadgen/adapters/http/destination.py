@@ -24,6 +24,7 @@ _OWN_HEADERS = frozenset(
 )
 _SECRET_HEADER = re.compile(r"auth|cookie|key|password|secret|token", re.IGNORECASE)
 _SECRET_CHARACTERS = 4  # to blot out anything shorter would blot out words that happen to contain it
+_ROUTES = ("/chat/completions", "/completions", "/responses")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _EXPECTED = "expected http://host[:port], https://host[:port] or unix:///path/to.sock"
 
@@ -166,6 +167,9 @@ def _split(url: str) -> tuple[SplitResult, int]:
         raise ConfigError(f"base URL: {_EXPECTED}, got the scheme {parts.scheme!r}")
     if parts.query or parts.fragment:
         raise ConfigError(f"base URL: {_EXPECTED}, without a query or fragment")
+    route = next((route for route in _ROUTES if parts.path.rstrip("/").endswith(route)), None)
+    if route is not None:
+        raise ConfigError(f"base URL: expected the address without {route}, which --endpoint chooses")
     if parts.scheme != "unix" and (not parts.hostname or port == 0):
         raise ConfigError(f"base URL: {_EXPECTED}, with a host and a port of 1 to 65535")
     if _URL_CHARACTERS.fullmatch(parts.path or "/") is None and parts.scheme != "unix":

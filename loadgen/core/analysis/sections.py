@@ -36,6 +36,7 @@ from loadgen.core.units import NS_PER_S
 STEADY_BINS = 50
 """The window is cut into this many bins to look for the plateau of concurrency."""
 
+EARLY_REQUESTS = 20
 STEADY_MIN_COMPLETIONS = 10
 """A plateau with fewer completions is not reported."""
 
@@ -242,8 +243,25 @@ class Sections:
             completed_in_window=_count(inside),
             own_lag_p99_s=quantile(lags, _P99) if len(lags) else None,
             residence_s=float(in_flight_ns.mean()) / NS_PER_S if len(in_flight_ns) else None,
+            early_e2el_s=self._early_e2el_s(),
+            growth_ratio=self._growth_ratio(),
             tokens_generated=run.generated if run.uncounted == 0 else None,
         )
+
+    def _early_e2el_s(self) -> float | None:
+        """Median latency of the first requests sent that completed: the server before anything could pile up."""
+        order = np.argsort(self.table["sent_ns"], kind="stable")
+        early = self.table["e2el_s"][order[self.completed[order]]][:EARLY_REQUESTS]
+        early = early[~np.isnan(early)]
+        return float(np.median(early)) if len(early) else None
+
+    def _growth_ratio(self) -> float | None:
+        """Mean concurrency of the window's last third over that of its first; None without a window or a first."""
+        if self.window is None:
+            return None
+        edges = np.linspace(self.window.start_ns, self.window.end_ns, 4)
+        first, _, last = self.in_flight.means(edges).tolist()
+        return last / first if first else None
 
     def _drifts(self) -> dict[str, Drift]:
         """Drift of each metric over completed requests in the order of sending; a fixed seed, so it is found again."""

@@ -10,7 +10,7 @@ from enum import StrEnum
 from loadgen.core.analysis.tallies import Oddities
 from loadgen.core.metrics.summary import FailureSample, Finding, Summary, Verdict
 from loadgen.core.record import FailureKind
-from loadgen.core.run import RunManifest
+from loadgen.core.run import LoadMode, RunManifest
 from loadgen.core.stats.drift import Drift
 from loadgen.core.stats.quantiles import PERCENTILES
 from loadgen.core.units import duration_text
@@ -33,6 +33,9 @@ FOREIGN_LIMIT_RATIO = 0.05
 SHORT_WINDOW_RATIO = 2.0
 LITTLE_LIMIT_RATIO = 0.2
 LITTLE_MIN_TURNOVERS = 5.0
+OVERLOAD_COMPLETED_RATIO = 0.8
+OVERLOAD_GROWTH_RATIO = 2.5
+OVERLOAD_MIN_TURNOVERS = 5.0
 
 
 class FindingKind(StrEnum):
@@ -60,6 +63,7 @@ class FindingKind(StrEnum):
     INPUT_LENGTH = "input_length"
     OBJECTIVE_WITHOUT_VALUE = "objective_without_value"
     WARMUP_DRIFT = "warmup_drift"
+    OVERLOADED = "overloaded"
     NOT_STEADY = "not_steady"
     SHORT_WINDOW = "short_window"
     TOO_FEW_REQUESTS = "too_few_requests"
@@ -83,8 +87,9 @@ class Facts:
 
     `due` counts requests that fell due in the part of the window in which requests are started, `due_and_sent` those of
     them that left within it or would have but for the cap or a previous turn. `residence_s` is the mean time in flight
-    of the requests that completed in the window. `tokens_generated` counts output tokens of every phase and outcome,
-    None when some request's are not known.
+    of the requests that completed in the window, `early_e2el_s` the median latency of the first ones sent,
+    `growth_ratio` the mean concurrency of the window's last third over that of its first. `tokens_generated` counts
+    output tokens of every phase and outcome, None when some request's are not known.
     """
 
     summary: Summary
@@ -98,6 +103,8 @@ class Facts:
     completed_in_window: int
     own_lag_p99_s: float | None
     residence_s: float | None
+    early_e2el_s: float | None
+    growth_ratio: float | None
     tokens_generated: int | None
 
     @property
@@ -418,8 +425,30 @@ def objective_without_value(facts: Facts) -> Finding | None:
     )
 
 
+def overloaded(facts: Facts) -> Finding | None:
+    """An open loop sends more than the server completes, and requests pile up for as long as it lasts."""
+    sent, completed = facts.summary.rate.sent_rps, facts.summary.throughput.requests_per_s
+    if facts.summary.load.mode is LoadMode.CONCURRENCY or facts.summary.load.max_concurrency is not None:
+        return None
+    if sent is None or completed is None or facts.growth_ratio is None or facts.early_e2el_s is None:
+        return None
+    if completed > OVERLOAD_COMPLETED_RATIO * sent or facts.growth_ratio < OVERLOAD_GROWTH_RATIO:
+        return None
+    if facts.window_s < OVERLOAD_MIN_TURNOVERS * facts.early_e2el_s:
+        return None
+    return _warning(
+        FindingKind.OVERLOADED,
+        f"{sent:.3g} requests/s were sent and {completed:.3g} completed; {facts.growth_ratio:.1f} x as many were in"
+        " flight in the window's last third as in its first.",
+        "The server carries less than this load, and latencies grow with the length of the run: they describe the"
+        " queue. Lower the rate, or cap it (--max-concurrency).",
+    )
+
+
 def warmup_drift(facts: Facts) -> Finding | None:
-    """The first requests of the window differ from the rest."""
+    """The first requests of the window differ from the rest, and not because requests pile up."""
+    if overloaded(facts) is not None:
+        return None
     parts = [
         f"{metric} median of the first {found.first_n} requests {found.ratio.value:.2f} x that of the rest"
         f" ({found.ratio.confidence_ratio:.0%} interval {found.ratio.low:.2f} to {found.ratio.high:.2f})"
@@ -556,6 +585,7 @@ RULES: tuple[Callable[[Facts], Finding | None], ...] = (
     output_length,
     input_length,
     objective_without_value,
+    overloaded,
     warmup_drift,
     not_steady,
     short_window,

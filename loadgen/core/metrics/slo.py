@@ -11,6 +11,8 @@ _POOLED = ("icl_s", "itl_s")
 def parse_slo(text: str) -> dict[str, float]:
     """Metric to limit in seconds from `ttft=500ms,tpot=50ms,e2el=10s`; names with or without `_s`, any order.
 
+    A limit needs its unit: other tools take a bare number as milliseconds.
+
     Raises ValueError, naming the part that is wrong and what was expected.
     """
     objectives: dict[str, float] = {}
@@ -26,6 +28,8 @@ def parse_slo(text: str) -> dict[str, float]:
             raise ValueError(f"{name}: not a metric that can have an objective; expected one of {known}")
         if metric in objectives:
             raise ValueError(f"{name}: given twice")
+        if limit.replace(".", "", 1).isdigit() and float(limit):
+            raise ValueError(f"{name}: expected a time with its unit, such as {limit}ms, got {limit!r}")
         try:
             objectives[metric] = seconds(parse_duration_ns(limit))
         except ValueError as error:

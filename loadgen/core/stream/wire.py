@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-Count = Annotated[int, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=0, le=1_000_000_000)]  # more tokens than that in one answer is no count
 Shape = TypeVar("Shape", bound=Struct)
 
 _SURROGATE = re.compile("[\ud800-\udfff]")

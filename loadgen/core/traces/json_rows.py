@@ -23,8 +23,7 @@ def decode_row(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
     except msgspec.ValidationError as error:
         raise _bad_row(str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        text = str(error)
-        raise BadRow(Reason.NOT_JSON, f"expected one JSON object: {text[:1].lower()}{text[1:]}") from None
+        raise BadRow(Reason.NOT_JSON, f"expected one JSON object ({error})") from None
 
 
 def _bad_row(text: str) -> BadRow:

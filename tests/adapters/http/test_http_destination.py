@@ -160,3 +160,10 @@ def test_tls_files_that_cannot_be_used_are_named(tmp_path) -> None:
         with pytest.raises(ConfigError, match=r"(bad|none)\.pem"):
             Destination.from_url("https://host", **options).ssl_context()
     assert Destination.from_url("http://host", ca_file=str(bad)).ssl_context() is None
+
+
+@pytest.mark.parametrize("route", ["/v1/chat/completions", "/v1/completions/", "/api/v1/responses"])
+def test_the_address_of_a_route_is_not_a_base_url(route: str) -> None:
+    """Pasting the whole address of a route is said, with what to leave off."""
+    with pytest.raises(ConfigError, match="which --endpoint chooses"):
+        Destination.from_url(f"http://127.0.0.1:8000{route}")

@@ -10,6 +10,7 @@ import pytest
 from loadgen.adapters.servers.generic import Capabilities, probe_target
 from loadgen.core.errors import ConfigError, TargetError
 from loadgen.core.request import Endpoint
+from tests.fakes.scripted_server import Peer, ScriptedServer, plain
 
 
 def as_json(value: Any, status: int = 200) -> tuple[int, str, bytes]:
@@ -295,3 +296,20 @@ async def test_an_endless_page_is_cut(serving, client_for):
     page = (200, "text/plain", b"vllm:a 1\n" + b"# x\n" * 2_000_000)
     facts, _ = await probe(serving, client_for, {"/v1/models": models("m"), "/metrics": page})
     assert (facts.metrics_path, facts.engine) == ("/metrics", "vllm")
+
+
+async def test_optional_pages_that_break_are_pages_that_are_not_there(client_for):
+    """Every page but the models' resets the connection: the target is known by what it did say."""
+
+    def script(peer: Peer) -> None:
+        request = peer.read_request()
+        if request is not None and "/v1/models" in request.line:
+            peer.send(plain(b'{"data": [{"id": "m"}]}', headers="Connection: close\r\n"))
+        else:
+            peer.reset()
+
+    with ScriptedServer(script) as server:
+        async with client_for(server.url) as client:
+            facts = await probe_target(client, endpoint=Endpoint.CHAT)
+    assert (facts.model, facts.engine, facts.engine_version, facts.healthy) == ("m", None, None, None)
+    assert facts.metrics_path is None

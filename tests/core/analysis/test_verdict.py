@@ -1,6 +1,7 @@
 """Each doubt on the run that deserves it, and not on the one that does not."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -43,6 +44,38 @@ def test_every_kind_has_its_rule() -> None:
     """One function a kind."""
     assert len(RULES) == len(FindingKind)
     assert {rule.__name__ for rule in RULES} == {kind.value for kind in FindingKind}
+
+
+def queued(rate_rps: float, service_rps: float, n: int = 200) -> list[RequestRecord]:
+    """Arrivals at a rate in front of one server that completes them one by one at another."""
+    records, free_ms = [], 0.0
+    for seq in range(n):
+        sent_ms = seq * 1e3 / rate_rps
+        free_ms = max(free_ms, sent_ms) + 1e3 / service_rps
+        records.append(answered(seq, sent_ms=sent_ms, lag_ms=0, tokens=1, ttft_ms=free_ms - sent_ms))
+    return records
+
+
+def test_a_server_that_cannot_keep_up_is_called_overloaded() -> None:
+    """20 requests/s before a server of 8: requests pile up. Said once, as that; warming up would not help."""
+    found = findings(queued(20, 8), load=open_loop(request_rate_rps=20.0))
+    assert "20" in found["overloaded"].evidence
+    assert "8" in found["overloaded"].evidence
+    assert "warmup_drift" not in found
+
+
+def test_a_server_that_keeps_up_or_a_cap_is_no_overload() -> None:
+    """At 20 of 25 nothing piles up; behind a cap the wait is the client's; a closed loop cannot pile up."""
+    assert "overloaded" not in findings(queued(20, 25), load=open_loop(request_rate_rps=20.0))
+    capped = open_loop(request_rate_rps=20.0, max_concurrency=4)
+    assert "overloaded" not in findings(queued(20, 8), load=capped)
+    assert "overloaded" not in findings([replace(record, due_ns=None) for record in queued(20, 8)])
+
+
+def test_a_window_of_a_few_answers_is_not_called_overloaded() -> None:
+    """Answers of 8 s in a window of 10 s: most have not completed by its end, and nothing is wrong with the server."""
+    records = [answered(seq, sent_ms=100 * seq, lag_ms=0, ttft_ms=8000, tokens=1) for seq in range(100)]
+    assert "overloaded" not in findings(records, load=open_loop())
 
 
 def test_gravest_first_and_one_invalid_finding_makes_the_run_invalid() -> None:

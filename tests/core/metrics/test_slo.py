@@ -13,7 +13,7 @@ from loadgen.core.metrics.slo import SLO_METRICS, parse_slo
     [
         ("ttft=500ms,tpot=50ms,e2el=10s", {"ttft_s": 0.5, "tpot_s": 0.05, "e2el_s": 10.0}),
         ("ttft_s=500ms", {"ttft_s": 0.5}),
-        (" TTFT = 0.5 , e2el_from_due=1m30s", {"ttft_s": 0.5, "e2el_from_due_s": 90.0}),
+        (" TTFT = 0.5s , e2el_from_due=1m30s", {"ttft_s": 0.5, "e2el_from_due_s": 90.0}),
         ("ttfo=1s", {"ttfo_s": 1.0}),
     ],
 )

@@ -118,3 +118,12 @@ def test_sampling_and_extra_body_reach_the_request_typed() -> None:
     assert (body["temperature"], body["seed"], body["top_k"], body["ignore_eos"]) == (0.0, 0, 5, False)
     assert body["stream_options"] == {"include_usage": True, "continuous_usage_stats": True}
     assert body["return_token_ids"] is True
+
+
+def test_nothing_is_asked_for_that_was_not_given() -> None:
+    """Without options no sampling field is sent: a length forced past the end of a turn breaks some models' format."""
+    body = body_of(template(), Turn(prompt=Text(text="x")))
+    assert body.keys() == {"messages", "model", "stream", "stream_options"}
+    assert body["stream_options"] == {"include_usage": True}
+    forced = body_of(template(sampling=Sampling(ignore_eos=True)), Turn(prompt=Text(text="x"), output_tokens=300))
+    assert (forced["ignore_eos"], forced["max_tokens"]) == (True, 300)

@@ -211,6 +211,13 @@ def test_negative_and_textual_counts_are_absent(decode, chunk) -> None:
     answer = decode(chunk(content="a"), chunk("stop"), usage(prompt_tokens=4, completion_tokens=-1), DONE)
     assert answer.usage == Usage(input_tokens=4)
     assert Note.ODD_FIELDS in answer.notes
+
+
+def test_a_count_beyond_any_answer_is_absent(decode, chunk) -> None:
+    """A counter that wrapped round, as 2**64 - 3, is no count: no total and no file has to hold it."""
+    answer = decode(chunk(content="a"), chunk("stop"), usage(prompt_tokens=4, completion_tokens=2**64 - 3), DONE)
+    assert answer.usage == Usage(input_tokens=4)
+    assert Note.ODD_FIELDS in answer.notes
     assert decode(chunk(content="a"), usage(prompt_tokens=4, completion_tokens="23")).usage == Usage(input_tokens=4)
 
 

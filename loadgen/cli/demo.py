@@ -1,7 +1,6 @@
 """`loadgen demo`: the main job on this machine alone."""
 
 import asyncio
-import sys
 from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -11,6 +10,7 @@ import typer
 
 from loadgen.cli.output import leave, show_run, width_of
 from loadgen.cli.progress import RunProgress
+from loadgen.cli.writing import tell
 from loadgen.options.load import RunOptions
 from loadgen.report.html import run_html
 from loadgen.sim.script import Script
@@ -46,7 +46,7 @@ def demo(
         finished = asyncio.run(run_once(options, display=partial(RunProgress, enabled=True)))
     page = finished.folder.save_text("report.html", run_html(finished.analysis, finished.manifest))
     show_run(finished, as_json=json_output, width=width_of())
-    print(f"report to look at: {page}", file=sys.stderr)  # noqa: T201
+    tell(f"report to look at: {page}")
     leave(exit_code([finished], options))
 
 

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from loadgen.cli.output import leave
 from loadgen.cli.parameters import options_command
+from loadgen.cli.writing import show, tell
 from loadgen.core.errors import ExitCode
 from loadgen.core.units import duration_text
 from loadgen.options.doctor import DoctorOptions
@@ -31,10 +32,12 @@ def doctor(options: DoctorOptions) -> None:
     """
     found = asyncio.run(examine(options, tell=_tell))
     if options.json_output:
-        typer.echo(msgspec.json.encode(as_json(found)))
+        show(msgspec.json.encode(as_json(found)).decode() + "\n")
     else:
-        Console().print(table(found.checks))
-        typer.echo(conclusion(found))
+        console = Console()
+        with console.capture() as drawn:
+            console.print(table(found.checks))
+        show(f"{drawn.get()}{conclusion(found)}\n")
     leave(exit_code(found))
 
 
@@ -113,4 +116,4 @@ def _expected(check: Check) -> str:
 
 def _tell(part: str) -> None:
     if sys.stderr.isatty():
-        typer.echo(f"checking {part} …", err=True)
+        tell(f"checking {part} …")

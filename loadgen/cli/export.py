@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from loadgen.adapters.parquet import write_records
-from loadgen.cli.stored import StoredRun, StoredSweep, load, write
+from loadgen.cli.stored import StoredRun, StoredSweep, load
+from loadgen.cli.writing import tell, write
 from loadgen.core.errors import ConfigError
 from loadgen.report.csv import requests_csv, run_csv, series_csv, sweep_csv
 from loadgen.report.json import records_json, series_json, summary_json, sweep_json, sweep_series_json
@@ -56,7 +57,7 @@ def export(
     runs = stored.runs if isinstance(stored, StoredSweep) else (stored,)
     if form is Format.PARQUET and output is not None:
         rows = write_records(output, chain.from_iterable(run.records() for run in runs))
-        typer.echo(f"wrote {rows} requests to {output}", err=True)
+        tell(f"wrote {rows} requests to {output}")
         return
     write(_vllm(runs) if form is Format.VLLM else _text(form, wanted, stored, runs), output)
 

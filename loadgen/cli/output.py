@@ -7,6 +7,7 @@ from typing import NoReturn
 
 import typer
 
+from loadgen.cli.writing import show
 from loadgen.core.errors import ExitCode
 from loadgen.core.metrics.summary import Sweep
 from loadgen.core.run import RunManifest
@@ -23,19 +24,19 @@ def width_of() -> int:
 def show_run(finished: Finished, *, as_json: bool, width: int) -> None:
     """Prints one run: its summary as JSON, or the report for people and where the files are."""
     if as_json:
-        typer.echo(summary_json(finished.analysis.summary), nl=False)
+        show(summary_json(finished.analysis.summary))
         return
-    typer.echo(run_text(finished.analysis, finished.manifest, width=width, color=sys.stdout.isatty()), nl=False)
-    typer.echo(f"\nsaved in {finished.folder.path}")
+    text = run_text(finished.analysis, finished.manifest, width=width, color=sys.stdout.isatty())
+    show(f"{text}\nsaved in {finished.folder.path}\n")
 
 
 def show_sweep(sweep: Sweep, path: Path, *, manifest: RunManifest, as_json: bool, width: int) -> None:
     """Prints a ladder: as JSON, or as a table and where the files are."""
     if as_json:
-        typer.echo(sweep_json(sweep), nl=False)
+        show(sweep_json(sweep))
         return
-    typer.echo(sweep_text(sweep, manifest, width=width, color=sys.stdout.isatty()), nl=False)
-    typer.echo(f"\nsaved in {path}")
+    text = sweep_text(sweep, manifest, width=width, color=sys.stdout.isatty())
+    show(f"{text}\nsaved in {path}\n")
 
 
 def leave(code: ExitCode) -> NoReturn:

@@ -10,11 +10,21 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from loadgen.cli.writing import leave_alone
 from loadgen.core.units import duration_text
 from loadgen.engine.live import LiveCounts
 
 _REFRESH_S = 0.2
 _SILENT_S = 5.0
+
+
+class PatientConsole(Console):
+    """A console whose reader may go away: the run that it shows goes on."""
+
+    def on_broken_pipe(self) -> None:
+        """Nothing more is shown."""
+        self.quiet = True
+        leave_alone(self.file)
 
 
 class RunProgress:
@@ -31,7 +41,7 @@ class RunProgress:
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._live, self._title, self._duration_s = live, title, duration_s
-        self._console = console or Console(stderr=True)
+        self._console = console or PatientConsole(stderr=True)
         self._enabled = enabled
         self._now_s = now_s
         self._started = now_s()

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TextIO
 
+from loadgen.cli.writing import put
+
 _QUIET_S = 2.0
 _TERMINAL_STEP_S = 0.2
 _LINE_STEP_S = 10.0
@@ -29,8 +31,7 @@ class Reading:
             return
         self._due_s = self._now_s() + (_TERMINAL_STEP_S if self._is_terminal else _LINE_STEP_S)
         text = f"{self._title}: {done / total:.0%}" if total else self._title
-        self._stream.write(f"\r{text}" if self._is_terminal else f"{text}\n")
-        self._stream.flush()
+        put(self._stream, f"\r{text}" if self._is_terminal else f"{text}\n")
         self._drawn = True
 
     def __enter__(self) -> Self:
@@ -40,5 +41,4 @@ class Reading:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._drawn and self._is_terminal:
-            self._stream.write("\r\033[K")
-            self._stream.flush()
+            put(self._stream, "\r\033[K")

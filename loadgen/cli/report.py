@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from loadgen.cli.stored import StoredRun, StoredSweep, load, write
+from loadgen.cli.stored import StoredRun, StoredSweep, load
+from loadgen.cli.writing import show, tell, write
 from loadgen.report.html import run_html, sweep_html
 from loadgen.report.json import summary_json, sweep_json
 from loadgen.report.terminal import run_text, sweep_text
@@ -27,8 +28,8 @@ def report(
         write([_page(stored)], html)
         if str(html) == "-":
             return
-        typer.echo(f"wrote {html}", err=True)
-    write([_json(stored) if as_json else _text(stored)], None)
+        tell(f"wrote {html}")
+    show(_json(stored) if as_json else _text(stored))
 
 
 def _page(stored: StoredRun | StoredSweep) -> str:

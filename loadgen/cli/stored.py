@@ -1,16 +1,12 @@
-"""Stored runs and sweeps, analysed anew from their records, and text on its way out."""
+"""Stored runs and sweeps, analysed anew from their records."""
 
-import os
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import typer
-
-from loadgen.adapters.store.files import reason
 from loadgen.adapters.store.run_folder import RunFolder
 from loadgen.adapters.store.sweep_folder import is_sweep, level_folders
+from loadgen.cli.writing import tell
 from loadgen.core.analysis.analyse import analyse
 from loadgen.core.analysis.ladder import ATTAINMENT, knee_of
 from loadgen.core.errors import StoreError
@@ -74,7 +70,7 @@ def _load_run(folder: RunFolder, *, ladder: bool) -> StoredRun:
     manifest = folder.load_manifest()
     analysis = analyse(folder.records, manifest)
     if folder.truncated:
-        typer.echo(f"loadgen: {folder.path}: the records end early; the run was killed", err=True)
+        tell(f"loadgen: {folder.path}: the records end early; the run was killed")
     return StoredRun(
         folder=folder, manifest=manifest, analysis=analysis, level=_level(folder, manifest) if ladder else None
     )
@@ -86,31 +82,3 @@ def _level(folder: RunFolder, manifest: RunManifest) -> float:
     if level is None:
         raise StoreError(f"{folder.path / 'manifest.json'}: field 'load': expected the concurrency or rate of a level")
     return float(level)
-
-
-def write(pieces: Iterable[str], output: Path | None) -> None:
-    """Text to a file, or to stdout for None and `-`. A file appears whole or not at all.
-
-    Raises StoreError when the file cannot be written. A reader that goes away (`| head`) ends the output quietly.
-    """
-    if output is None or str(output) == "-":
-        _write_stdout(pieces)
-        return
-    draft = output.with_name(f".{output.name}.part")
-    try:
-        with draft.open("w", encoding="utf-8", newline="", errors="replace") as file:
-            file.writelines(pieces)
-        draft.replace(output)
-    except OSError as fault:
-        raise StoreError(f"{output}: cannot be written: {reason(fault)}") from fault
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _write_stdout(pieces: Iterable[str]) -> None:
-    try:
-        for piece in pieces:
-            sys.stdout.write(piece)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to flush at exit

@@ -11,6 +11,7 @@ import typer
 from loadgen.adapters.trace_files import TraceSource, open_trace, save_native
 from loadgen.cli.reading import Reading
 from loadgen.cli.trace_text import facts_text
+from loadgen.cli.writing import show, tell
 from loadgen.core.errors import ConfigError
 from loadgen.core.traces.facts import TraceFacts
 from loadgen.core.traces.part import Part
@@ -128,18 +129,17 @@ def _save(source: TraceSource, file: Path, output: Path) -> None:
         raise ConfigError(f"-o {output}: is the file that is read; name another")
     with Reading(f"writing {output.name}") as progress:
         written = save_native(source, output, progress=progress)
-    typer.echo(f"wrote {written:,} requests to {output}", err=True)
+    tell(f"wrote {written} requests to {output}")
 
 
 def _show(facts: TraceFacts, *, as_json: bool) -> None:
     if as_json:
-        typer.echo(msgspec.json.encode(facts))
+        show(msgspec.json.encode(facts).decode() + "\n")
         return
     color = sys.stdout.isatty()
     width = shutil.get_terminal_size((100, 24)).columns if color else 100
     has_unicode = (sys.stdout.encoding or "ascii").lower().startswith("utf")
-    text = facts_text(facts, width=width, color=color, unicode=has_unicode)
-    typer.echo(text, nl=False)
+    show(facts_text(facts, width=width, color=color, unicode=has_unicode))
 
 
 def _duration_s(option: str, text: str | None) -> float | None:

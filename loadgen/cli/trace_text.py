@@ -45,13 +45,13 @@ def facts_text(facts: TraceFacts, *, width: int, color: bool, unicode: bool = Tr
 
 
 def _lines(facts: TraceFacts) -> list[tuple[str, str]]:
-    dropped = ", ".join(f"{rows:,} {reason.replace('_', ' ')}" for reason, rows in facts.dropped.items())
-    requests = f"{facts.requests:,}"
+    dropped = ", ".join(f"{rows} {reason.replace('_', ' ')}" for reason, rows in facts.dropped.items())
+    requests = str(facts.requests)
     if facts.sessions:
-        named = f"{facts.sessions:,} sessions, the longest of {facts.longest_session} turns"
-        requests += f" in {facts.conversations:,} conversations; {named}"
+        named = f"{facts.sessions} sessions, the longest of {facts.longest_session} turns"
+        requests += f" in {facts.conversations} conversations; {named}"
     lines = [
-        ("rows", f"{facts.rows:,}, used {facts.used:,}" + (f"; left out: {dropped}" if dropped else "")),
+        ("rows", f"{facts.rows}, used {facts.used}" + (f"; left out: {dropped}" if dropped else "")),
         ("requests", requests),
         ("text", _TEXT[facts.text]),
     ]
@@ -62,7 +62,7 @@ def _lines(facts: TraceFacts) -> list[tuple[str, str]]:
         lines.append(("times", f"over {duration_text(facts.span_s)}{rate}"))
         if facts.duplicate_timestamps:
             lines.append(
-                ("", f"{facts.duplicate_timestamps:,} share another's time, up to {facts.largest_burst} at once")
+                ("", f"{facts.duplicate_timestamps} share another's time, up to {facts.largest_burst} at once")
             )
     if facts.sha256 is not None:
         lines.append(("sha256", facts.sha256))
@@ -86,8 +86,8 @@ def _lengths_table(facts: TraceFacts) -> Table:
 
 def _cells(lengths: Lengths) -> list[str]:
     values = (lengths.p50, lengths.p75, lengths.p90, lengths.p95, lengths.p99)
-    cells = [f"{lengths.total:,}", f"{lengths.mean:,.1f}", f"{lengths.min:,}"]
-    return [*cells, *(f"{value:,.0f}" for value in values), f"{lengths.max:,}"]
+    cells = [str(lengths.total), f"{lengths.mean:.1f}", str(lengths.min)]
+    return [*cells, *(f"{value:.0f}" for value in values), str(lengths.max)]
 
 
 def _profile_text(profile: RateProfile, bars: str) -> Text:

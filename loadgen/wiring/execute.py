@@ -27,9 +27,6 @@ from loadgen.engine.runner import Run, RunEnd, RunSettings
 from loadgen.wiring.session import Session
 from loadgen.wiring.workload import level_plan
 
-_SPARES = 8
-"""Idle connections kept ready in an open loop, so that a request need not wait for one to open."""
-
 
 class Display(Protocol):
     """Shows a run while it is under way."""
@@ -64,7 +61,7 @@ async def execute(
     """
     clock = MonotonicClock()
     template = session.template
-    transport = session.transport(clock, spares=0 if load.mode is LoadMode.CONCURRENCY else _SPARES)
+    transport = session.transport(clock, load.mode)
     plan = level_plan(
         session.workload,
         load,

@@ -56,7 +56,7 @@ def test_inspect_for_people_shows_counts_lengths_and_arrivals(trace: Path, capsy
     out = capsys.readouterr().out
     assert "5, used 4; left out: 1 zero tokens" in out
     assert "2 sessions, the longest of 2 turns" in out
-    assert re.search(r"input tokens +9,320 +2,330.0 +70 +125 +2,362", out)
+    assert re.search(r"input tokens +9320 +2330.0 +70 +125 +2362", out)
     assert "one column is 2 s" in out
     assert "acceptance measured on them means nothing" in out
 

@@ -2,10 +2,11 @@
 
 import os
 import secrets as _secrets
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from html import escape
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
@@ -62,23 +63,37 @@ class Scrubber:
                 return value
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Puts a file in place whole: after a crash at any instant the old content or the new one is there.
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write that is put in place when the block ends well; until then, and if it does not, the old one stays.
 
-    Raises StoreError naming the file and the reason.
+    After a crash at any instant the old content or the new one is there. A link is followed; what is no regular file
+    (`/dev/null`, a pipe) is written to as it is. Raises StoreError naming the file and the reason.
     """
-    draft = path.with_name(f".{path.name}.{_secrets.token_hex(4)}")
+    place = Path(os.path.realpath(path))
+    draft = place.with_name(f".{place.name}.{_secrets.token_hex(4)}")
     try:
+        if path.exists() and not path.is_file():
+            with path.open("wb") as file:
+                yield file
+            return
         with draft.open("xb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(path)
-        sync_folder(path.parent)
+        draft.replace(place)
+        sync_folder(place.parent)
     except OSError as fault:
+        raise StoreError(f"{path}: cannot be written: {reason(fault)}") from fault
+    finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
-        raise StoreError(f"{path}: cannot be written: {reason(fault)}") from fault
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Puts a file in place whole, as `whole_file` does. Raises StoreError naming the file and the reason."""
+    with whole_file(path) as file:
+        file.write(content)
 
 
 def sync_folder(folder: Path) -> None:

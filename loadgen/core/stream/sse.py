@@ -58,6 +58,8 @@ class SseDecoder:
 
     def feed(self, data: bytes) -> list[SseEvent]:
         """The events that these bytes complete."""
+        if self._is_one_plain_event(data):
+            return [SseEvent(data[6:-2], b"", self._id)]
         if self.overflowed:
             return []
         if not self._started:
@@ -108,6 +110,18 @@ class SseDecoder:
             if self._held + self._tail_bytes > limit:
                 self._overflow()
         return events
+
+    def _is_one_plain_event(self, data: bytes) -> bool:
+        """Whether nothing is pending and these bytes are one event of one data line: the common case, made cheap."""
+        return (
+            self._started
+            and not (self._tail or self._data or self._event or self._after_cr or self.overflowed)
+            and data.startswith(b"data: ")
+            and data.find(b"\n") == len(data) - 2
+            and data.endswith(b"\n\n")
+            and b"\r" not in data
+            and len(data) <= self._max
+        )
 
     def _with_lf_only(self, data: bytes) -> bytes:
         """Line ends as LF. A CR ends its line at once; an LF that the next read begins with then belongs to it."""

@@ -107,6 +107,13 @@ def test_failures_are_counted_by_kind_and_planned_adds_up() -> None:
     assert counts.failed_by_kind == {"rate_limited": 3}
 
 
+def test_requests_that_were_sent_again_are_counted() -> None:
+    """Two of five went out on a fresh connection after a stale one, whatever became of them; warm-up is apart."""
+    records = [answered(0, resent=True), failed(1, resent=True), answered(2), answered(3), answered(4)]
+    records.append(answered(5, resent=True, phase=Phase.WARMUP))
+    assert summarised(records).requests.resent == 2
+
+
 def test_failures_are_grouped_with_one_sample_each() -> None:
     """A thousand messages with a request id in each are one group a kind and status."""
     records = [failed(seq, message=f"no slot for request {seq}") for seq in range(1000)]

@@ -1,0 +1,61 @@
+"""Text on its way out. A reader that goes away (`| head`) ends the output, not the command or its exit code."""
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TextIO
+
+from loadgen.adapters.store.files import reason, whole_file
+from loadgen.core.errors import StoreError
+
+
+def show(text: str) -> None:
+    """Prints text as it is to stdout. Raises StoreError when it cannot be written there."""
+    write((text,), None)
+
+
+def tell(line: str) -> None:
+    """Prints a line to stderr. There is nobody to tell when that fails, so it is no error."""
+    put(sys.stderr, f"{line}\n")
+
+
+def write(pieces: Iterable[str], output: Path | None) -> None:
+    """Text to a file, or to stdout for None and `-`. A file appears whole or not at all.
+
+    Raises StoreError when it cannot be written.
+    """
+    if output is None or str(output) == "-":
+        _to_stdout(pieces)
+        return
+    with whole_file(output) as file:
+        file.writelines(piece.encode("utf-8", "replace") for piece in pieces)
+
+
+def put(stream: TextIO | None, text: str) -> None:
+    """Writes text to a stream at once; one that cannot be written to is left alone from then on."""
+    try:
+        if stream is not None:
+            stream.write(text)
+            stream.flush()
+    except OSError:
+        leave_alone(stream)
+
+
+def _to_stdout(pieces: Iterable[str]) -> None:
+    try:
+        for piece in pieces:
+            sys.stdout.write(piece)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        leave_alone(sys.stdout)
+    except OSError as fault:
+        leave_alone(sys.stdout)
+        raise StoreError(f"stdout: cannot be written: {reason(fault)}") from fault
+
+
+def leave_alone(stream: object) -> None:
+    """Turns a stream nobody reads into one to nowhere: what it still holds would fail again when Python ends."""
+    fileno = getattr(stream, "fileno", None)
+    if fileno is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), fileno())

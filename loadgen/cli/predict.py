@@ -1,12 +1,12 @@
 """`loadgen predict`: what to expect of speculative decoding before anything is measured."""
 
+import shutil
 import sys
 
 import typer
 
-from loadgen.cli.output import width_of
 from loadgen.cli.parameters import options_command
-from loadgen.cli.stored import write
+from loadgen.cli.writing import show, tell, write
 from loadgen.options.predict import PredictOptions
 from loadgen.report.prediction import prediction_html, prediction_json, prediction_text
 from loadgen.wiring.predict import predicted
@@ -22,13 +22,12 @@ def predict(options: PredictOptions) -> None:
         write([prediction_html(found)], options.html)
         if str(options.html) == "-":
             return
-        typer.echo(f"wrote {options.html}", err=True)
-    text = (
-        prediction_json(found)
-        if options.json_output
-        else prediction_text(found, width=width_of(), color=sys.stdout.isatty())
-    )
-    write([text], None)
+        tell(f"wrote {options.html}")
+    if options.json_output:
+        show(prediction_json(found))
+        return
+    width = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
+    show(prediction_text(found, width=width, color=sys.stdout.isatty()))
 
 
 def register(app: typer.Typer) -> None:

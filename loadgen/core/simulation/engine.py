@@ -7,7 +7,7 @@ no clock: it is told when a step starts, and says when it ends.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -247,19 +247,14 @@ class Engine:
 
         drafted_tokens = int(drafted.sum()) if draft else 0
         prompt_tokens = sum(tokens for _, tokens in chunks)
-        tokens = decoding + drafted_tokens + prompt_tokens
-        decode_context = int(state[_CONTEXT].sum())
-        forward_s = self._target.forward_s(tokens, decode_context + sum(sequence.computed for sequence, _ in chunks))
-        seconds = forward_s + self._target.overhead_s
-        if self._limits.graph_tokens is not None and tokens > self._limits.graph_tokens:
-            seconds += self._limits.graph_miss_s
-        if self._speculator is not None:
-            seconds += self._speculator.drafting.prompt_token_s * prompt_tokens
-        if self._speculator is not None and decoding:
-            share = drafted_tokens / (decoding * draft) if draft else 0.0
-            seconds += self._switch_s(draft) + share * self._speculator.drafting.seconds(
-                sequences=decoding, context_tokens=decode_context, draft_tokens=draft, target_forward_s=forward_s
-            )
+        seconds = self._seconds(
+            decoding=decoding,
+            decode_context=int(state[_CONTEXT].sum()),
+            draft=draft,
+            drafted_tokens=drafted_tokens,
+            prompt_tokens=prompt_tokens,
+            prompt_context=sum(sequence.computed for sequence, _ in chunks),
+        )
 
         emitted = np.minimum(accepted + 1, state[_LEFT])
         keys = state[_KEY].copy()
@@ -273,27 +268,12 @@ class Engine:
         self._count_up(draft, drafted, accepted, drafted_tokens, decoding, int(emitted.sum()))
 
         finished = self._finish(decoding)
-        prompt_ends: list[int] = []
-        for sequence, chunk in chunks:
-            sequence.computed += chunk
-            if sequence.computed < sequence.to_compute:
-                continue
-            self._filling.remove(sequence)
-            prompt_ends.append(sequence.job.key)
-            sequence.left -= 1
-            self.counters.output_tokens += 1
-            if self._limits.prefix_caching:
-                self._publish(sequence)
-            if sequence.left:
-                self._start_decoding(sequence)
-            else:
-                self._free(sequence, full_tokens=sequence.computed)
-                finished.append(sequence.job.key)
+        prompt_ends = self._compute_prompts(chunks, finished)
         self.counters.prompt_tokens += prompt_tokens
         return Step(
             start_ns=now_ns,
             end_ns=now_ns + nanoseconds(seconds),
-            tokens=tokens,
+            tokens=decoding + drafted_tokens + prompt_tokens,
             prompt_tokens=prompt_tokens,
             draft_tokens=draft,
             keys=keys,
@@ -306,7 +286,32 @@ class Engine:
             cached_tokens=cached,
         )
 
-    # Acceptance and its costs
+    # Time and acceptance
+
+    def _seconds(
+        self,
+        *,
+        decoding: int,
+        decode_context: int,
+        draft: int,
+        drafted_tokens: int,
+        prompt_tokens: int,
+        prompt_context: int,
+    ) -> float:
+        tokens = decoding + drafted_tokens + prompt_tokens
+        forward_s = self._target.forward_s(tokens, decode_context + prompt_context)
+        seconds = forward_s + self._target.overhead_s
+        if self._limits.graph_tokens is not None and tokens > self._limits.graph_tokens:
+            seconds += self._limits.graph_miss_s
+        if self._speculator is None:
+            return seconds
+        seconds += self._speculator.drafting.prompt_token_s * prompt_tokens
+        if decoding:
+            drafting_ratio = drafted_tokens / (decoding * draft) if draft else 0.0
+            seconds += self._switch_s(draft) + drafting_ratio * self._speculator.drafting.seconds(
+                sequences=decoding, context_tokens=decode_context, draft_tokens=draft, target_forward_s=forward_s
+            )
+        return seconds
 
     def _switch_s(self, draft: int) -> float:
         """What it costs to draft again after steps without it: the drafter takes in what was generated meanwhile."""
@@ -438,6 +443,26 @@ class Engine:
             chunks.append((sequence, piece))
             budget -= piece
         return chunks
+
+    def _compute_prompts(self, chunks: Iterable[tuple[_Sequence, int]], finished: list[int]) -> list[int]:
+        """Computes the pieces; the keys of requests whose prompt ended, which emit a token. Adds to `finished`."""
+        ended = []
+        for sequence, piece in chunks:
+            sequence.computed += piece
+            if sequence.computed < sequence.to_compute:
+                continue
+            self._filling.remove(sequence)
+            ended.append(sequence.job.key)
+            sequence.left -= 1
+            self.counters.output_tokens += 1
+            if self._limits.prefix_caching:
+                self._publish(sequence)
+            if sequence.left:
+                self._start_decoding(sequence)
+            else:
+                self._free(sequence, full_tokens=sequence.computed)
+                finished.append(sequence.job.key)
+        return ended
 
     def _start_decoding(self, sequence: _Sequence) -> None:
         if self._count == self._state.shape[1]:

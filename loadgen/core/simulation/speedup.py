@@ -8,7 +8,6 @@ with L the mean tokens a step emits. L* is the break-even acceptance length: it 
 from collections.abc import Callable
 
 from loadgen.core.simulation.step_time import Drafting, StepTime
-from loadgen.core.simulation.survival import independent_length
 
 _MOST_BATCH = 2.0**20
 
@@ -90,17 +89,3 @@ def critical_context_tokens(
     if verifying <= 0:
         return 0.0
     return None if reading <= 0 else verifying / reading
-
-
-def walltime_factor(alpha: float, draft_tokens: int, cost: float) -> float:
-    """The textbook's speedup for one request: (1 - alpha^(k+1)) / ((1 - alpha)(k cost + 1)).
-
-    `cost` is a draft pass over a target pass. Assumes independent acceptance and that verifying k + 1 tokens takes as
-    long as one: Leviathan et al., arXiv 2211.17192, theorem 3.8.
-    """
-    return independent_length(alpha, draft_tokens) / (draft_tokens * cost + 1)
-
-
-def request_speedup(speedup: float, decode_ratio: float) -> float:
-    """Speedup of a whole request of which a share `decode_ratio` of the plain latency is decoding (Amdahl)."""
-    return 1 / (1 - decode_ratio + decode_ratio / speedup)

@@ -100,14 +100,6 @@ def forced(length: float, draft_tokens: int) -> tuple[float, ...]:
     return tuple(min(1.0, max(0.0, length - 1 - position)) for position in range(draft_tokens))
 
 
-def independent_length(alpha: float, draft_tokens: int) -> float:
-    """(1 - alpha^(k+1)) / (1 - alpha): the mean length when every token is accepted with probability alpha.
-
-    Leviathan et al., arXiv 2211.17192, equation 1.
-    """
-    return math.fsum(alpha**position for position in range(draft_tokens + 1))
-
-
 def normal_classes() -> Iterator[tuple[float, float]]:
     """A standard normal in a few classes, as (weight, value): Gauss-Hermite quadrature, weights sum to 1."""
     values, weights = np.polynomial.hermite_e.hermegauss(_CLASSES)

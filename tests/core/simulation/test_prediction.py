@@ -28,7 +28,6 @@ from loadgen.core.simulation.speedup import (
     critical_batch,
     critical_context_tokens,
     plain_step_s,
-    request_speedup,
     speculative_step_s,
 )
 from loadgen.core.simulation.step_time import EAGLE_8B_ON_H100, FREE_DRAFTING, LLAMA_8B_ON_H100, Drafting, StepTime
@@ -375,11 +374,6 @@ def test_a_native_head_of_experts_reads_what_one_token_activates() -> None:
     assert head.parameters == pytest.approx(11.5e9, rel=0.05)
     drafting = head_drafting(GPUS["h200"], head, gpus=8)
     assert drafting.seconds(sequences=1, context_tokens=0, draft_tokens=1, target_forward_s=0) < 0.001
-
-
-def test_the_speedup_of_a_whole_request() -> None:
-    """With 80 % of the latency in decoding, doubling its speed gives 1 / (0.2 + 0.4)."""
-    assert request_speedup(2.0, 0.8) == pytest.approx(1 / 0.6)
 
 
 @pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)

@@ -14,7 +14,6 @@ from loadgen.core.simulation.speedup import (
     critical_context_tokens,
     plain_step_s,
     speculative_step_s,
-    walltime_factor,
 )
 from loadgen.core.simulation.step_time import (
     EAGLE_8B_ON_H100,
@@ -24,7 +23,7 @@ from loadgen.core.simulation.step_time import (
     Drafting,
     StepTime,
 )
-from loadgen.core.simulation.survival import Survival, from_conditional, independent_length
+from loadgen.core.simulation.survival import Survival, from_conditional
 from loadgen.core.simulation.workloads import DEPTH, EAGLE3_ODDS, MTP_CONDITIONAL, WORKLOADS, Workload, raised_odds
 
 TARGET = LLAMA_8B_ON_H100
@@ -84,6 +83,11 @@ COMBINED_SPEEDUPS = {
     "chat": (("3.11", "2.69", "2.69", "2.41"), ("2.69", "2.40", "2.40", "2.20")),
     "summarising": (("2.97", "2.58", "2.59", "2.32"), ("2.36", "2.15", "2.16", "2.00")),
 }
+
+
+def independent_length(alpha: float, tokens: int) -> float:
+    """Tokens a step when each draft token is accepted with the same probability."""
+    return Survival(rates=from_conditional([alpha], tokens)).mean_length(tokens)
 
 
 def batch_of_copies(
@@ -288,14 +292,15 @@ def test_acceptance_lengths_of_independent_tokens() -> None:
 
 
 def test_one_request_follows_the_textbook() -> None:
-    """Where verifying costs as much as one token and reading context nothing, the model is Leviathan's formula."""
+    """Where verifying costs as much as one token and reading context nothing, the model is Leviathan's formula,
+    (1 - alpha^(k+1)) / ((1 - alpha)(k c + 1)) where c is a draft pass over a target pass (arXiv 2211.17192)."""
     flat = StepTime(fixed_s=0.01, per_token_s=0.0, per_context_token_s=0.0)
     drafting = Drafting(pass_time=StepTime(fixed_s=0.002, per_token_s=0.0, per_context_token_s=0.0))
     for alpha in (0.3, 0.7, 0.95):
         for tokens in (1, 3, 8):
             step_s = speculative_step_s(flat, drafting, batch=1, context_tokens=500, draft_tokens=tokens)
             break_even = break_even_length(plain_step_s(flat, batch=1, context_tokens=500), step_s)
-            expected = walltime_factor(alpha, tokens, 0.2)
+            expected = (1 - alpha ** (tokens + 1)) / ((1 - alpha) * (tokens * 0.2 + 1))
             assert independent_length(alpha, tokens) / break_even == pytest.approx(expected, rel=1e-12)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadgen.core.simulation.survival import Survival, forced, from_conditional, independent_length, normal_classes
+from loadgen.core.simulation.survival import Survival, forced, from_conditional, normal_classes
 
 conditionals = st.lists(st.floats(0, 1), min_size=1, max_size=8)
 
@@ -30,7 +30,6 @@ def test_equal_acceptance_gives_the_textbook_length(alpha: float, tokens: int) -
     """A constant conditional acceptance is (1 - alpha^(k+1)) / (1 - alpha)."""
     expected = (1 - alpha ** (tokens + 1)) / (1 - alpha)
     assert Survival(rates=from_conditional([alpha], tokens)).mean_length(tokens) == pytest.approx(expected)
-    assert independent_length(alpha, tokens) == pytest.approx(expected)
 
 
 @given(st.integers(1, 8).flatmap(lambda k: st.tuples(st.just(k), st.floats(1, k + 1))))

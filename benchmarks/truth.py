@@ -166,8 +166,10 @@ def loadgen_repeat(case: Case, port: int, cores: Cores, folder: Path) -> tuple[d
             stamp_lags.append(record.stamp_lag_ns / 1e6)
     events = case.requests * case.tokens
     client = run.load_manifest().client
+    cpu_ratio, tokens_per_s = client.cpu_ratio if client else None, summary["throughput"]["output_tokens_per_s"]
     figures = {
         "cpu_ms_per_1000_events": used.cpu_s * 1e6 / events,
+        "cpu_ms_per_1000_events_in_window": cpu_ratio * 1e6 / tokens_per_s if cpu_ratio and tokens_per_s else None,
         "cpu_ms_per_1000_events_without_start": (used.cpu_s - start.cpu_s) * 1e6 / events,
         "start_cpu_s": start.cpu_s,
         "max_rss_mb": used.max_rss_bytes / 1e6,
@@ -175,7 +177,7 @@ def loadgen_repeat(case: Case, port: int, cores: Cores, folder: Path) -> tuple[d
             "p99": percentile(stamp_lags, 99) if stamp_lags else None,
             "second_half_p99": percentile(stamp_lags[len(stamp_lags) // 2 :], 99) if stamp_lags else None,
         },
-        "cpu_ratio_in_window": client.cpu_ratio if client else None,
+        "cpu_ratio_in_window": cpu_ratio,
         "valid": float(summary["verdict"]["valid"]),
     }
     return figures, seen
@@ -207,6 +209,7 @@ def measured(case: Case, binaries: tuple[Path, Path], cores: Cores, repeats: int
         "ttft_bias_limit_ms": limits,
         "ratio": {
             "cpu": ratio(ours["cpu_ms_per_1000_events"], theirs["cpu_ms_per_1000_events"]),
+            "cpu_in_window": ratio(ours["cpu_ms_per_1000_events_in_window"], theirs["cpu_ms_per_1000_events"]),
             "cpu_without_start": ratio(ours["cpu_ms_per_1000_events_without_start"], theirs["cpu_ms_per_1000_events"]),
             "ttft_bias_p50": ratio(ours["ttft_bias_ms"]["p50"], theirs["ttft_bias_ms"]["p50"]),
             "ttft_bias_p99": ratio(ours["ttft_bias_ms"]["p99"], theirs["ttft_bias_ms"]["p99"]),

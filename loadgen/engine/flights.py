@@ -14,7 +14,7 @@ from loadgen.core.stream.outcome import Received, record_of
 from loadgen.engine.live import LiveCounts
 from loadgen.engine.ports import Clock, Ending, Inbox, RecordSink, Transport
 
-ROUND_NS = 100_000_000
+ROUND_NS = 250_000_000
 REFUSALS = 20
 """So many 4xx answers and nothing else from the first request on: the rest would be refused as well."""
 
@@ -45,7 +45,7 @@ class Flight:
 class Flights:
     """Sends requests and turns what comes back into exactly one record each.
 
-    `decode_some` is the idle job: it first finishes ended exchanges, then, ten times a second, takes in what running
+    `decode_some` is the idle job: it first finishes ended exchanges, then, four times a second, takes in what running
     ones have received, which keeps their buffers small and the live counts fresh.
     """
 

@@ -192,14 +192,16 @@ class Connection:
         if size == 0:
             self._ended()
             return False
+        lag: int | None = None
         if ancillary:
             stamp = stamp_unix_ns(ancillary) + reception.offset_ns
             if stamp > now:
                 stamp = now
             elif stamp < self._stamp_ns:
                 stamp = self._stamp_ns
-            if now - stamp > reception.lag_ns:
-                reception.lag_ns = now - stamp
+            lag = late = now - stamp
+            if late > reception.lag_ns:
+                reception.lag_ns = late
         else:
             stamp = now
             if self._stamped:
@@ -213,7 +215,7 @@ class Connection:
                 self._fail(FailureKind.TLS, f"TLS broke: {tls_reason(error)}")
                 return False
         if data:
-            self._receive(data, stamp, now - stamp if ancillary else None)
+            self._receive(data, stamp, lag)
         if self._tls is not None and self._tls.ended:
             self._ended()
         return True
@@ -224,14 +226,13 @@ class Connection:
             self.close()  # an answer to nothing
             return
         inbox, response = exchange.inbox, exchange.response
-        if inbox.first_byte_ns is None:
+        if not response.begun:
             inbox.first_byte_ns = stamp
         inbox.last_activity_ns = stamp
         inbox.bytes_received += len(data)
         if lag is not None and (inbox.lag_max_ns is None or lag > inbox.lag_max_ns):
             inbox.lag_max_ns = lag
-        before = len(inbox.pieces)
-        opening = not response.body_begun
+        before, opening = len(inbox.pieces), not response.body_begun
         try:
             response.feed(data, stamp)
         except WireError as error:

@@ -15,7 +15,7 @@ from loadgen.options.fields import DURATION, flag_of, flags_of
 from loadgen.options.resolve import resolve
 
 _CONFIG_HELP = "YAML file of options (names as on the command line)."
-_PANELS = ("Target", "Load", "Data", "End", "Judging", "Client", "Output", "Run")
+_PANELS = ("Target", "Server", "Speculation", "Traffic", "Load", "Data", "End", "Judging", "Client", "Output", "Run")
 """The order of the help."""
 
 

@@ -1,11 +1,8 @@
 """A run or a sweep as text for a terminal of a given width; without colour it is plain text for a file or a pipe."""
 
-import io
 from collections.abc import Iterable, Sequence
 
-from rich.box import Box
-from rich.cells import cell_len
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -14,6 +11,8 @@ from loadgen.core.analysis.gates import failed_gates
 from loadgen.core.metrics.summary import Analysis, Distribution, Summary, Sweep, SweepLevel
 from loadgen.core.run import RunManifest
 from loadgen.core.stats.quantiles import PERCENTILES
+from loadgen.report import text_parts
+from loadgen.report.text_parts import INDENT, bar
 from loadgen.report.verdict import (
     Doubt,
     Headline,
@@ -47,11 +46,8 @@ from loadgen.report.words import (
     with_unit,
 )
 
-_RULED = Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
-_GAP, _INDENT = 2, 2
 _HEADLINES = {"valid": "bold green", "warning": "bold yellow", "invalid": "bold red"}
 _COLOURS = {"invalid": "bold red", "warning": "yellow", "info": "dim"}
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def run_text(analysis: Analysis, manifest: RunManifest | None = None, *, width: int = 100, color: bool = False) -> str:
@@ -62,17 +58,17 @@ def run_text(analysis: Analysis, manifest: RunManifest | None = None, *, width: 
     summary = analysis.summary
     parts: list[RenderableType] = [
         _verdict(run_headline(summary.verdict), _title(summary), run_doubts(summary.verdict)),
-        _section("Run", _facts(_run_facts(summary))),
-        _section("Requests", _requests(analysis, width - _INDENT)),
-        _section("Latency, ms", _latency(summary, width - _INDENT)),
-        _section("Throughput", _facts(_throughput_facts(summary))),
+        text_parts.section("Run", text_parts.facts(_run_facts(summary))),
+        text_parts.section("Requests", _requests(analysis, width - INDENT)),
+        text_parts.section("Latency, ms", _latency(summary, width - INDENT)),
+        text_parts.section("Throughput", text_parts.facts(_throughput_facts(summary))),
     ]
     if summary.slo is not None:
-        parts.append(_section("SLO", _facts(_slo_facts(summary))))
+        parts.append(text_parts.section("SLO", text_parts.facts(_slo_facts(summary))))
     if summary.speculation is not None:
-        parts.append(_section("Speculation", _facts(_speculation_facts(summary))))
+        parts.append(text_parts.section("Speculation", text_parts.facts(_speculation_facts(summary))))
     parts.extend(_ending([summary], manifest))
-    return _rendered(parts, width, color)
+    return text_parts.rendered(parts, width, color)
 
 
 def sweep_text(sweep: Sweep, manifest: RunManifest | None = None, *, width: int = 100, color: bool = False) -> str:
@@ -88,12 +84,14 @@ def sweep_text(sweep: Sweep, manifest: RunManifest | None = None, *, width: int 
     parts: list[RenderableType] = [_verdict(sweep_headline(sweep), title, sweep_doubts(sweep), beneath)]
     if sweep.levels:
         parts.append(
-            _section(f"Levels of {variable_text(sweep.variable)}; latency in ms", _levels(sweep, width - _INDENT))
+            text_parts.section(
+                f"Levels of {variable_text(sweep.variable)}; latency in ms", _levels(sweep, width - INDENT)
+            )
         )
-        parts.append(_section("Against the load", _bars(sweep, width - _INDENT)))
-        parts.append(_section("Knee", Text(knee_text(sweep))))
+        parts.append(text_parts.section("Against the load", _bars(sweep, width - INDENT)))
+        parts.append(text_parts.section("Knee", Text(knee_text(sweep))))
     parts.extend(_ending([level.summary for level in sweep.levels], manifest))
-    return _rendered(parts, width, color)
+    return text_parts.rendered(parts, width, color)
 
 
 def _ending(summaries: Sequence[Summary], manifest: RunManifest | None) -> Iterable[RenderableType]:
@@ -101,31 +99,11 @@ def _ending(summaries: Sequence[Summary], manifest: RunManifest | None) -> Itera
     if manifest is None:
         return
     if rows := data_facts(manifest):
-        yield _section("Data", _facts(rows))
+        yield text_parts.section("Data", text_parts.facts(rows))
     if failed := failed_gates(summaries, manifest.options):
-        yield _section("Gates", Group(*(Text(f"failed: {gate.evidence}", style="bold red") for gate in failed)))
-
-
-def _rendered(parts: Iterable[RenderableType], width: int, color: bool) -> str:
-    out = io.StringIO()
-    console = Console(
-        file=out,
-        width=width,
-        force_terminal=color,
-        color_system="standard" if color else None,
-        no_color=not color,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
-        soft_wrap=False,
-    )
-    console.print(Group(*parts))
-    return "\n".join(line.rstrip() for line in out.getvalue().split("\n"))
-
-
-def _section(title: str, body: RenderableType) -> RenderableType:
-    return Group(Text(""), Text(title, style="bold"), Padding(body, (0, 0, 0, _INDENT)))
+        yield text_parts.section(
+            "Gates", Group(*(Text(f"failed: {gate.evidence}", style="bold red") for gate in failed))
+        )
 
 
 def _title(summary: Summary) -> str:
@@ -150,16 +128,7 @@ def _doubt(doubt: Doubt) -> RenderableType:
     text.append(printable(doubt.advice), style="dim")
     text.rstrip()
     grid.add_row(Text(printable(doubt.severity), style=_COLOURS.get(doubt.severity, "")), text)
-    return Padding(grid, (0, 0, 0, _INDENT))
-
-
-def _facts(rows: Iterable[tuple[str, str]]) -> RenderableType:
-    grid = Table.grid(padding=(0, 3, 0, 0))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for label, value in rows:
-        grid.add_row(Text(label), Text(value))
-    return grid
+    return Padding(grid, (0, 0, 0, INDENT))
 
 
 def _run_facts(summary: Summary) -> list[tuple[str, str]]:
@@ -214,47 +183,8 @@ def _requests(analysis: Analysis, room: int) -> RenderableType:
         ]
         for failure in analysis.failures
     ]
-    table, _ = _table(("failure", ">HTTP", ">n", ">share", "for example"), rows, room, stretch=4)
+    table, _ = text_parts.table(("failure", ">HTTP", ">n", ">share", "for example"), rows, room, stretch=4)
     return Group(Text(line), Text(""), table)
-
-
-def _table(
-    titles: Sequence[str],
-    rows: Sequence[Sequence[Text]],
-    room: int,
-    *,
-    leave_out: Sequence[int] = (),
-    stretch: int | None = None,
-    styles: Sequence[str] = (),
-) -> tuple[Table, list[str]]:
-    """A table that fits, and the titles of the columns that had to go.
-
-    A title that begins with `>` aligns right. Columns of `leave_out` go in that order until the rest fits, because a
-    number cut short is a wrong number; only the `stretch` column, which holds prose, is ever shortened.
-    """
-    widths = [max(cell_len(title.lstrip(">")), *(row[i].cell_len for row in rows)) for i, title in enumerate(titles)]
-    if stretch is not None:
-        widths[stretch] = min(widths[stretch], 12)
-    kept = list(range(len(titles)))
-    going = list(leave_out)
-    while going and sum(widths[i] + _GAP for i in kept) - _GAP > room:
-        kept.remove(going.pop(0))
-    if stretch is not None:
-        widths[stretch] = max(1, room - sum(widths[i] + _GAP for i in kept if i != stretch))
-    table = Table(box=_RULED, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0), header_style="dim")
-    for i in kept:
-        table.add_column(
-            titles[i].lstrip(">"),
-            justify="right" if titles[i].startswith(">") else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            min_width=None if i == stretch else widths[i],
-            max_width=widths[i],
-        )
-    for number_of_row, row in enumerate(rows):
-        style = styles[number_of_row] if number_of_row < len(styles) else ""
-        table.add_row(*(row[i] for i in kept), style=style)
-    return table, [titles[i].lstrip(">") for i in range(len(titles)) if i not in kept and titles[i]]
 
 
 def _latency(summary: Summary, room: int) -> RenderableType:
@@ -268,7 +198,7 @@ def _latency(summary: Summary, room: int) -> RenderableType:
         [Text(f"{LATENCY_LABELS[key]}, failed = ∞"), *(Text(_adjusted_cell(found, name)) for name in numbers)]
         for key, found in adjusted_latencies(summary)
     )
-    table, left_out = _table(
+    table, left_out = text_parts.table(
         ("", *(f">{name.replace('_', '.')}" for name in numbers)),
         rows,
         room,
@@ -386,7 +316,7 @@ def _levels(sweep: Sweep, room: int) -> RenderableType:
             percent(failed_share(summary)),
         ]
         rows.append([*map(Text, cells), _mark(sweep, level)])
-    table, _ = _table((*titles, ""), rows, room, leave_out=(8, 6, 1, 4, 7))
+    table, _ = text_parts.table((*titles, ""), rows, room, leave_out=(8, 6, 1, 4, 7))
     return table
 
 
@@ -422,13 +352,3 @@ def _bars(sweep: Sweep, room: int) -> RenderableType:
             milliseconds(wait),
         )
     return grid
-
-
-def bar(value: float | None, among: Iterable[float | None], cells: int) -> str:
-    """A bar of at most that many character cells, in eighths, relative to the largest of `among`; empty for None."""
-    largest = max((other for other in among if other is not None), default=0.0)
-    if value is None or value <= 0 or largest <= 0:
-        return ""
-    eighths = max(1, round(value / largest * cells * 8))
-    whole, rest = divmod(eighths, 8)
-    return "█" * whole + (_EIGHTHS[rest] if rest else "")

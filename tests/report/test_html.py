@@ -14,7 +14,9 @@ import pytest
 from loadgen import __version__
 from loadgen.core.metrics.summary import Analysis, Sweep
 from loadgen.core.run import RunManifest
+from loadgen.core.simulation.prediction import Prediction
 from loadgen.report.html import run_html, sweep_html
+from loadgen.report.prediction import prediction_html
 from loadgen.report.words import milliseconds
 
 VOID = {"meta", "link", "br"}
@@ -56,7 +58,13 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def pages(
-    analysis: Analysis, hostile: Analysis, sweep: Sweep, hostile_sweep: Sweep, empty_sweep: Sweep, manifest: RunManifest
+    analysis: Analysis,
+    hostile: Analysis,
+    sweep: Sweep,
+    hostile_sweep: Sweep,
+    empty_sweep: Sweep,
+    manifest: RunManifest,
+    prediction: Prediction,
 ) -> dict[str, str]:
     """One page of each sort."""
     return {
@@ -65,6 +73,7 @@ def pages(
         "sweep": sweep_html(sweep),
         "hostile sweep": sweep_html(hostile_sweep),
         "empty sweep": sweep_html(empty_sweep),
+        "prediction": prediction_html(prediction),
     }
 
 
@@ -90,6 +99,11 @@ def test_an_invalid_run_looks_as_agreed(pages: dict[str, str], golden) -> None:
 def test_a_sweep_looks_as_agreed(pages: dict[str, str], golden) -> None:
     """The structure of a sweep's page."""
     golden.check("sweep.html", structure(pages["sweep"]))
+
+
+def test_a_prediction_looks_as_agreed(pages: dict[str, str], golden) -> None:
+    """The structure of a prediction's page."""
+    golden.check("prediction.html", structure(pages["prediction"]))
 
 
 def test_tags_match_and_nothing_comes_from_outside(pages: dict[str, str]) -> None:

@@ -11,7 +11,9 @@ import pytest
 
 from loadgen.core.metrics.summary import Analysis, Sweep
 from loadgen.core.run import RunManifest
+from loadgen.core.simulation.prediction import Prediction
 from loadgen.report.html import run_html, sweep_html
+from loadgen.report.prediction import prediction_html
 
 pytestmark = pytest.mark.slow
 
@@ -92,10 +94,10 @@ def drawn_in(dom: str) -> set[str]:
 
 @pytest.mark.parametrize("width", [1280, 400])
 def test_every_chart_is_drawn_without_a_complaint(
-    browser: Browser, analysis: Analysis, sweep: Sweep, manifest: RunManifest, width: int
+    browser: Browser, analysis: Analysis, sweep: Sweep, manifest: RunManifest, prediction: Prediction, width: int
 ) -> None:
     """The policy lets the page's own code run, and it draws all charts with nothing on the console."""
-    for page in (run_html(analysis, manifest), sweep_html(sweep)):
+    for page in (run_html(analysis, manifest), sweep_html(sweep), prediction_html(prediction)):
         dom, console = browser.dump(page, width=width)
         assert console == []
         assert drawn_in(dom) == charts_in(page)

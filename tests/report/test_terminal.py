@@ -10,7 +10,8 @@ from rich.cells import cell_len
 
 from loadgen.core.metrics.summary import Analysis, Distribution, FailureSample, Sweep, SweepLevel
 from loadgen.core.run import RunManifest
-from loadgen.report.terminal import bar, run_text, sweep_text
+from loadgen.report.terminal import run_text, sweep_text
+from loadgen.report.text_parts import bar
 
 WIDTHS = (40, 60, 72, 80, 88, 100, 120, 200)
 

@@ -24,9 +24,9 @@ from loadgen.report.words import DASH, LATENCY_LABELS, definition, printable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One key figure: a defined term, its value with a unit, and what stands beside it."""
+    """One key figure: its value with a unit, and what stands beside it. The label of a defined `term` leads there."""
 
-    term: str
+    term: str | None = None
     label: str
     value: str
     unit: str = ""
@@ -118,11 +118,9 @@ def figure_list(figures: Iterable[Figure], *, doubtful: bool = False) -> str:
     for figure in figures:
         unit = f' <span class="unit">{esc(figure.unit)}</span>' if figure.unit and figure.value != DASH else ""
         absent = " absent" if figure.value == DASH else ""
+        label = esc(figure.label) if figure.term is None else term_link(figure.term, figure.label)
         beside = f'<dd class="beside">{esc(figure.beside)}</dd>' if figure.beside else ""
-        cells.append(
-            f"<div><dt>{term_link(figure.term, figure.label)}</dt>"
-            f'<dd class="value{absent}">{esc(figure.value)}{unit}</dd>{beside}</div>'
-        )
+        cells.append(f'<div><dt>{label}</dt><dd class="value{absent}">{esc(figure.value)}{unit}</dd>{beside}</div>')
     return f'<dl class="figures{" doubtful" if doubtful else ""}">{"".join(cells)}</dl>'
 
 
@@ -229,12 +227,12 @@ def definitions(terms: Iterable[str], estimator: str) -> str:
     return f'<dl class="definitions">{"".join(rows)}</dl>'
 
 
-def raw_section() -> str:
-    """The place of the data that can be read and copied."""
+def raw_section(what: str = "summary") -> str:
+    """The place of the data that can be read and copied; `what` names them."""
     return section(
         "data",
         "Data",
-        '<div class="raw"><details class="raw-json"><summary>The summary as JSON</summary>'
-        '<pre tabindex="0" aria-label="Summary as JSON"></pre></details>'
+        f'<div class="raw"><details class="raw-json"><summary>The {what} as JSON</summary>'
+        f'<pre tabindex="0" aria-label="{what.capitalize()} as JSON"></pre></details>'
         '<button type="button" class="copy" hidden>Copy as JSON</button></div>',
     )

@@ -152,7 +152,7 @@ def test_a_trace_is_used_row_by_row_and_once(tmp_path: Path) -> None:
         done = loadgen("run", "--url", own.url, "--prompts", prompts(tmp_path / "p.jsonl", 150), out=tmp_path / "runs")
     assert done.code == 0, done.stderr
     assert [body["messages"][0]["content"] for body in own.bodies] == [f"question {n}" for n in range(150)]
-    assert "p.jsonl: 150 of 150 rows usable" in done.stdout
+    assert "p.jsonl: 150 of 150 rows taken" in done.stdout
 
 
 def test_data_that_is_too_short_is_repeated_loudly_and_without_cache_hits(tmp_path: Path) -> None:

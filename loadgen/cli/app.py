@@ -32,7 +32,7 @@ def build_app(command: str | None = None) -> typer.Typer:
 def run_command_line(arguments: Sequence[str]) -> int:
     """Runs a command line (without the program's name) and returns its exit code."""
     try:
-        result = build_app(next(iter(arguments), None))(list(arguments), standalone_mode=True)
+        result = build_app(next(iter(arguments), None))(list(arguments), standalone_mode=True, prog_name="loadgen")
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except LoadgenError as fault:

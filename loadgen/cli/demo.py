@@ -15,7 +15,7 @@ from loadgen.options.load import RunOptions
 from loadgen.report.html import run_html
 from loadgen.sim.script import Script
 from loadgen.sim.truth import spawn_truth_server
-from loadgen.wiring.judge import exit_code
+from loadgen.wiring.judge import ending_of
 from loadgen.wiring.run import run_once
 
 _SERVER = Script(ttft_ms=90, gap_ms=24, tokens_per_event=(1, 3, 2, 4), role_ms=15)
@@ -47,7 +47,7 @@ def demo(
     page = finished.folder.save_text("report.html", run_html(finished.analysis, finished.manifest))
     show_run(finished, as_json=json_output, width=width_of())
     tell(f"report to look at: {page}")
-    leave(exit_code([finished], options))
+    leave(ending_of([finished], options))
 
 
 def register(app: typer.Typer) -> None:

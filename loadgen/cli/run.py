@@ -10,7 +10,7 @@ from loadgen.cli.parameters import options_command
 from loadgen.cli.progress import RunProgress
 from loadgen.cli.reading import Reading
 from loadgen.options.load import RunOptions
-from loadgen.wiring.judge import exit_code
+from loadgen.wiring.judge import ending_of
 from loadgen.wiring.run import run_once
 
 
@@ -25,7 +25,7 @@ def run(options: RunOptions) -> None:
         finished = asyncio.run(run_once(options, display=display, progress=reading if shown else None))
     if not options.quiet:
         show_run(finished, as_json=options.json_output, width=width_of())
-    leave(exit_code([finished], options))
+    leave(ending_of([finished], options))
 
 
 def register(app: typer.Typer) -> None:

@@ -10,7 +10,7 @@ from loadgen.cli.parameters import options_command
 from loadgen.cli.progress import RunProgress
 from loadgen.cli.reading import Reading
 from loadgen.options.load import SweepOptions
-from loadgen.wiring.judge import exit_code
+from loadgen.wiring.judge import ending_of
 from loadgen.wiring.sweep import sweep_once
 
 
@@ -26,7 +26,7 @@ def sweep(options: SweepOptions) -> None:
     if not options.quiet:
         first = ladder.levels[0].manifest
         show_sweep(ladder.sweep, ladder.path, manifest=first, as_json=options.json_output, width=width_of())
-    leave(exit_code(ladder.levels, options))
+    leave(ending_of(ladder.levels, options, interrupted=ladder.interrupted))
 
 
 def register(app: typer.Typer) -> None:

@@ -140,13 +140,17 @@ class CommonOptions(TargetOptions):
     )
     slo_attainment: float | None = option(
         None,
-        "Share of requests that must meet the objectives; below it the exit code is 1.",
+        "Share of requests that must meet the objectives; below it (in a ladder: at every level) the exit code is 1.",
         panel="Judging",
         gt=0,
         le=1,
     )
     max_error_ratio: float | None = option(
-        None, "Largest share of failed and dropped requests; above it the exit code is 1.", panel="Judging", ge=0, le=1
+        None,
+        "Largest share of failed and dropped requests; above it (in a ladder: at any level) the exit code is 1.",
+        panel="Judging",
+        ge=0,
+        le=1,
     )
     allow_invalid: bool = option(False, "End with 0 although the measurement is invalid.", panel="Judging")
 

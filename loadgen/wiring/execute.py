@@ -4,7 +4,6 @@ import asyncio
 import gc
 import os
 import platform
-import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from loadgen.core.metrics.summary import Analysis
 from loadgen.core.run import Load, LoadMode, RunManifest
 from loadgen.engine.live import LiveCounts
 from loadgen.engine.runner import Run, RunEnd, RunSettings
+from loadgen.wiring.interrupts import interrupts
 from loadgen.wiring.session import Session
 from loadgen.wiring.workload import level_plan
 
@@ -101,7 +101,7 @@ async def execute(
     )
     run = Run(plan.conversations, settings, clock=clock, transport=transport, sink=sink, probe=session.probe())
     try:
-        with _few_collections(), _interrupts(run):
+        with _few_collections(), interrupts(run.stop, run.abort):
             async with display(run.live, _title(load), load.duration_s):
                 end = await run.execute()
     finally:
@@ -138,34 +138,6 @@ def _title(load: Load) -> str:
             return f"{load.request_rate_rps:g} requests/s"
         case LoadMode.REPLAY:
             return "replay" if load.speed == 1 else f"replay at {load.speed:g}x"
-
-
-@contextmanager
-def _interrupts(run: Run) -> Iterator[None]:
-    """The first SIGINT or SIGTERM stops sending, the second ends at once; both keep what was measured."""
-    loop = asyncio.get_running_loop()
-    seen = 0
-
-    def interrupt() -> None:
-        nonlocal seen
-        seen += 1
-        if seen == 1:
-            run.stop()
-        else:
-            run.abort()
-
-    handled = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        try:
-            loop.add_signal_handler(number, interrupt)
-            handled.append(number)
-        except (ValueError, NotImplementedError, RuntimeError):
-            pass  # not the main thread: whoever owns it decides when to stop
-    try:
-        yield
-    finally:
-        for number in handled:
-            loop.remove_signal_handler(number)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from loadgen.core.metrics.summary import Sweep
 from loadgen.core.run import Load, LoadMode
 from loadgen.options.load import SweepOptions
 from loadgen.wiring.execute import Display, Finished, execute
+from loadgen.wiring.interrupts import interrupts
 from loadgen.wiring.run import burstiness_of
 from loadgen.wiring.session import Session, open_session
 from loadgen.wiring.workload import ReadProgress, default_requests, passes_needed
@@ -20,11 +21,12 @@ _FEWEST_WARMUP = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedSweep:
-    """A ladder that is over, or as far as it came before it was interrupted."""
+    """A ladder that is over, or as far as it came before it was interrupted or its target was gone."""
 
     path: Path
     sweep: Sweep
     levels: tuple[Finished, ...]
+    interrupted: bool
 
 
 async def sweep_once(options: SweepOptions, *, display: Display, progress: ReadProgress | None = None) -> FinishedSweep:
@@ -33,10 +35,11 @@ async def sweep_once(options: SweepOptions, *, display: Display, progress: ReadP
         sweep_id = new_run_id()
         path = create_sweep(options.out, sweep_id)
         finished: list[Finished] = []
-        first_pass = 0
+        first_pass, interrupted = 0, False
         for index, level in enumerate(levels_asked(session.stored_options())):
-            if index:
-                await asyncio.sleep(options.settle)
+            if index and await _interrupted_within(options.settle):
+                interrupted = True
+                break
             folder = create_level(path, index + 1, level, secrets=session.destination.secrets)
             load = _load(options, session, level, index)
             warmup = _warmup(options, load)
@@ -48,9 +51,22 @@ async def sweep_once(options: SweepOptions, *, display: Display, progress: ReadP
             first_pass += passes_needed(session.workload, load, warmup_requests=warmup)
             sweep = sweep_of(sweep_id, [(run.manifest, run.analysis.summary) for run in finished])
             save_sweep(path, sweep, secrets=session.destination.secrets)
-            if finished[-1].end.interrupted:
+            interrupted = finished[-1].end.interrupted
+            if interrupted or finished[-1].end.ended_by == "unreachable":
                 break
-        return FinishedSweep(path=path, sweep=sweep, levels=tuple(finished))
+        return FinishedSweep(path=path, sweep=sweep, levels=tuple(finished), interrupted=interrupted)
+
+
+async def _interrupted_within(settle_s: float) -> bool:
+    """Waits between two levels; whether somebody asked to stop meanwhile."""
+    asked = asyncio.Event()
+    with interrupts(asked.set, asked.set):
+        try:
+            async with asyncio.timeout(settle_s):
+                await asked.wait()
+        except TimeoutError:
+            return False
+    return True
 
 
 def _load(options: SweepOptions, session: Session, level: float, index: int) -> Load:

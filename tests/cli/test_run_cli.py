@@ -459,6 +459,21 @@ def test_a_sweep_has_one_summary_a_level(server: TruthServer, tmp_path: Path) ->
     assert len({manifest.run_id for manifest in manifests}) == 3
 
 
+def test_a_sweep_interrupted_between_levels_says_what_it_has(server: TruthServer, tmp_path: Path) -> None:
+    """Ctrl-C in the pause after the first level: exit 130, one level printed of the two that were asked for."""
+    arguments = ("--url", server.url, "--concurrency", "1,2", "--num-requests", "12", "--settle", "60s")
+    line = [sys.executable, "-m", "loadgen", "sweep", *arguments, "--out", str(tmp_path), "--json"]
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while not list(tmp_path.glob("*/sweep.json")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130, stderr
+    assert [level["level"] for level in json.loads(stdout)["levels"]] == [1]
+
+
 def test_environment_and_file_give_options_too(server: TruthServer, tmp_path: Path) -> None:
     """A YAML file and LOADGEN_ variables are the same options; the command line wins."""
     file = tmp_path / "run.yaml"

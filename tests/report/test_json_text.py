@@ -1,9 +1,10 @@
 """Summaries, records and time series as JSON."""
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import msgspec
+import pytest
 
 from loadgen.adapters.store.files import Scrubber, document
 from loadgen.core.metrics.summary import Analysis, Sweep
@@ -33,3 +34,18 @@ def test_series_are_json(analysis: Analysis, hostile: Analysis, sweep: Sweep) ->
     assert json.loads(series_json(analysis.summary))["step_s"] == 1.0
     assert json.loads(series_json(hostile.summary)) is None
     assert [one["level"] for one in json.loads(sweep_series_json(sweep))] == [1, 2, 4, 8, 16, 32, 64]
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf")])
+def test_no_number_that_json_does_not_have(analysis: Analysis, sweep: Sweep, odd: float) -> None:
+    """A NaN or an infinity is refused loudly in a series and is null in a summary; none is ever written."""
+    series = replace(analysis.summary.time_series, output_tokens=(odd,))
+    summary = replace(analysis.summary, time_series=series)
+    with pytest.raises(ValueError, match="JSON compliant"):
+        series_json(summary)
+    with pytest.raises(ValueError, match="JSON compliant"):
+        sweep_series_json(replace(sweep, levels=(replace(sweep.levels[0], summary=summary),)))
+    text = document(summary, Scrubber()).decode()
+    assert "NaN" not in text
+    assert "Infinity" not in text
+    assert json.loads(text)["time_series"]["output_tokens"] == [None]

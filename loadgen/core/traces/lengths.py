@@ -7,7 +7,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from loadgen.core.traces.row import LARGEST_COUNT
+LONGEST_TOKENS = 10_000_000
+"""Longer than any context; an invented prompt of more would not be finished in a person's time."""
 
 _FORMS = re.compile(r"(?P<one>\d+)|(?P<mean>\d+(?:\.\d+)?):(?P<sd>\d+(?:\.\d+)?)|(?P<low>\d+)-(?P<high>\d+)", re.ASCII)
 
@@ -36,7 +37,7 @@ class NormalLength:
     def draw(self, random: np.random.Generator, n: int) -> NDArray[np.int64]:
         """`n` lengths, tokens."""
         drawn = np.rint(random.normal(self.mean, self.sd, n))
-        return np.clip(drawn, 1, LARGEST_COUNT).astype(np.int64)
+        return np.clip(drawn, 1, LONGEST_TOKENS).astype(np.int64)
 
     def __str__(self) -> str:
         return f"{self.mean:g}:{self.sd:g}"
@@ -76,6 +77,6 @@ def parse_length(text: str | int) -> LengthDistribution:
         least, most = int(match["low"]), float(match["high"])
         if least > most:
             raise ValueError(f"expected the lower number first, got {text!r}")
-    if least < 1 or most > LARGEST_COUNT:
-        raise ValueError(f"expected from 1 to {LARGEST_COUNT} tokens, got {text!r}")
+    if least < 1 or most > LONGEST_TOKENS:
+        raise ValueError(f"expected from 1 to {LONGEST_TOKENS} tokens, got {text!r}")
     return lengths

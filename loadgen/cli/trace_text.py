@@ -32,7 +32,7 @@ def facts_text(facts: TraceFacts, *, width: int, color: bool, unicode: bool = Tr
     console.print(Padding(rows, (1, 0, 0, 0)))
     if facts.input_lengths or facts.output_lengths or facts.prompt_characters:
         console.print(Padding(_lengths_table(facts), (1, 0, 0, 0)))
-    if facts.rate_profile is not None:
+    if facts.rate_profile is not None and facts.span_s:
         console.print(Padding(_profile_text(facts.rate_profile, _BARS if unicode else _PLAIN_BARS), (1, 0, 0, 0)))
     notes = [*facts.notes, *(f"{reason}, first: {message}" for reason, message in facts.first_dropped.items())]
     if notes:

@@ -22,7 +22,7 @@ from loadgen.wiring.target import ask_target, destination_of
 from loadgen.wiring.workload import ReadProgress, Workload, beyond_context, open_workload
 
 _SPARES = 8
-_GATHER_S = 0.0007
+_GATHER_S = 0.0009
 _COUNTS_BY_USAGE = frozenset({"vllm"})
 _COUNTS_BY_IDS = frozenset({"sglang"})
 

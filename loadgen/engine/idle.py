@@ -1,4 +1,4 @@
-"""Work that must not delay the wire: done in slices of at most a quarter of a millisecond, one for each turn of the loop."""
+"""Work that must not delay the wire: done in slices of a quarter of a millisecond, one a turn of the event loop."""
 
 import asyncio
 from collections.abc import Callable

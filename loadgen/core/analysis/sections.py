@@ -243,17 +243,18 @@ class Sections:
             completed_in_window=_count(inside),
             own_lag_p99_s=quantile(lags, _P99) if len(lags) else None,
             residence_s=float(in_flight_ns.mean()) / NS_PER_S if len(in_flight_ns) else None,
-            early_e2el_s=self._early_e2el_s(),
+            early_e2el_s=self._e2el_s(slice(EARLY_REQUESTS)),
+            late_e2el_s=self._e2el_s(slice(-EARLY_REQUESTS, None)),
             growth_ratio=self._growth_ratio(),
             tokens_generated=run.generated if run.uncounted == 0 else None,
         )
 
-    def _early_e2el_s(self) -> float | None:
-        """Median latency of the first requests sent that completed: the server before anything could pile up."""
+    def _e2el_s(self, part: slice) -> float | None:
+        """Median latency of a part of the completed requests, in the order of sending; None when it is empty."""
         order = np.argsort(self.table["sent_ns"], kind="stable")
-        early = self.table["e2el_s"][order[self.completed[order]]][:EARLY_REQUESTS]
-        early = early[~np.isnan(early)]
-        return float(np.median(early)) if len(early) else None
+        values = self.table["e2el_s"][order[self.completed[order]]][part]
+        values = values[~np.isnan(values)]
+        return float(np.median(values)) if len(values) else None
 
     def _growth_ratio(self) -> float | None:
         """Mean concurrency of the window's last third over that of its first; None without a window or a first."""

@@ -36,6 +36,7 @@ LITTLE_LIMIT_RATIO = 0.2
 LITTLE_MIN_TURNOVERS = 5.0
 OVERLOAD_COMPLETED_RATIO = 0.8
 OVERLOAD_GROWTH_RATIO = 2.5
+OVERLOAD_LATENCY_RATIO = 1.5
 OVERLOAD_MIN_TURNOVERS = 5.0
 
 
@@ -89,7 +90,8 @@ class Facts:
 
     `due` counts requests that fell due in the part of the window in which requests are started, `due_and_sent` those of
     them that left within it or would have but for the cap or a previous turn. `residence_s` is the mean time in flight
-    of the requests that completed in the window, `early_e2el_s` the median latency of the first ones sent,
+    of the requests that completed in the window, `early_e2el_s` and `late_e2el_s` the median latency of the first and
+    last ones sent,
     `growth_ratio` the mean concurrency of the window's last third over that of its first. `tokens_generated` counts
     output tokens of every phase and outcome, None when some request's are not known.
     """
@@ -106,6 +108,7 @@ class Facts:
     own_lag_p99_s: float | None
     residence_s: float | None
     early_e2el_s: float | None
+    late_e2el_s: float | None
     growth_ratio: float | None
     tokens_generated: int | None
 
@@ -481,6 +484,8 @@ def overloaded(facts: Facts) -> Finding | None:
         return None
     if facts.window_s < OVERLOAD_MIN_TURNOVERS * facts.early_e2el_s:
         return None
+    if facts.late_e2el_s is None or facts.late_e2el_s < OVERLOAD_LATENCY_RATIO * facts.early_e2el_s:
+        return None  # more arrivals, answered as fast as before
     return _warning(
         FindingKind.OVERLOADED,
         f"{sent:.3g} requests/s were sent and {completed:.3g} completed; {facts.growth_ratio:.1f} x as many were in"

@@ -72,6 +72,14 @@ def test_a_server_that_keeps_up_or_a_cap_is_no_overload() -> None:
     assert "overloaded" not in findings([replace(record, due_ns=None) for record in queued(20, 8)])
 
 
+def test_a_rising_load_that_is_answered_as_fast_as_before_is_no_overload() -> None:
+    """Few arrivals at first and many at the end, each answered in 1 s: the trace rose, the server kept up."""
+    sent_ms = [*(500 * n for n in range(20)), *(10_000 + 20 * n for n in range(80))]
+    records = [answered(n, sent_ms=at, lag_ms=0, tokens=1, ttft_ms=1000) for n, at in enumerate(sent_ms)]
+    found = findings(records, load=open_loop())
+    assert "overloaded" not in found
+
+
 def test_a_window_of_a_few_answers_is_not_called_overloaded() -> None:
     """Answers of 8 s in a window of 10 s: most have not completed by its end, and nothing is wrong with the server."""
     records = [answered(seq, sent_ms=100 * seq, lag_ms=0, ttft_ms=8000, tokens=1) for seq in range(100)]

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from loadgen.core.simulation.engine import Step
 from loadgen.core.simulation.speculator import Speculator
-from loadgen.sim.server.exchange import Answer, Part, Refused
+from loadgen.sim.server.exchange import Answer, Part, RefusedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class Dialect(Protocol):
         """The body of an answer that is not streamed."""
         ...
 
-    def refusal(self, refused: Refused) -> bytes:
+    def refusal(self, refused: RefusedError) -> bytes:
         """The body of an error response."""
         ...
 

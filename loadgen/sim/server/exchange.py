@@ -46,7 +46,7 @@ class Asked:
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """A request that the server will not serve: the answer's status, the error's type, message and parameter."""
 
     def __init__(self, status: int, kind: str, message: str, *, param: str | None = None) -> None:

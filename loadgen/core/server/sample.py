@@ -10,11 +10,11 @@ class Counters:
     """Sums since an engine process started; None for what the engine does not count.
 
     `drafts` are request-steps that had a draft, `accepted_by_position[i]` of them those in which draft token i + 1 was
-    accepted. `decode_steps` are request-steps after the prompt's, drafted or not; `verify_steps` request-steps that ran
-    the verification, where an engine counts those instead. `first_tokens` counts requests that got their first token,
-    so `generation_tokens` - `first_tokens` are the tokens of decode steps. Prefix counts are prompt tokens looked up and
-    found. `queue_s`, `prefill_s`, `decode_s` sum over the `timed_requests` that finished. `iterations` are engine steps
-    of all requests together and `iteration_tokens` the tokens in them.
+    accepted. `decode_steps` are request-steps after the prompt's, drafted or not; `verify_steps` those that ran the
+    verification, where an engine counts those instead. `first_tokens` counts requests that got their first token, so
+    `generation_tokens` - `first_tokens` are the tokens of decode steps. Prefix counts are prompt tokens looked up, and
+    found. `queue_s`, `prefill_s`, `decode_s` sum over the `timed_requests` that finished. `iterations` are engine
+    steps of all requests together and `iteration_tokens` the tokens in them.
     """
 
     prompt_tokens: float | None = None
@@ -42,8 +42,8 @@ class Counters:
 class Gauges:
     """State at one instant; None for what the engine does not show.
 
-    `acceptance_length` (bonus token included) and `acceptance_ratio` are an engine's own figures over its last interval:
-    never summed, never mixed with counters.
+    `acceptance_length` (bonus token included) and `acceptance_ratio` are an engine's own figures over its last
+    interval: never summed, never mixed with counters.
     """
 
     running_requests: float | None = None

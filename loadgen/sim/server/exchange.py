@@ -58,7 +58,7 @@ class RefusedError(Exception):
 class Output:
     """One choice's whole output, known before the first step: token ids, the text and log-probability of each.
 
-    `top_logprobs` holds, for each token, the asked number of alternatives as (id, log-probability), best first; empty
+    `top_logprobs` holds, for each token, the asked number of alternatives as (text, log-probability), best first; empty
     when none were asked for. `finish_reason` is `stop` (the model's own end, or a stop string) or `length`;
     `stop_reason` is the stop string that ended it.
     """
@@ -66,7 +66,7 @@ class Output:
     ids: tuple[int, ...]
     texts: tuple[str, ...]
     logprobs: tuple[float, ...]
-    top_logprobs: tuple[tuple[tuple[int, float], ...], ...] = ()
+    top_logprobs: tuple[tuple[tuple[str, float], ...], ...] = ()
     finish_reason: str
     stop_reason: str | None = None
 

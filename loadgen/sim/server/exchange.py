@@ -82,7 +82,8 @@ class Part:
 
 @dataclass(slots=True, kw_only=True)
 class Answer:
-    """One choice of a request while it is generated. Instants are ns of the server's clock.
+    """One choice of a request while it is generated. Instants are ns of the server's clock; `created_s` is the Unix
+    second in which the request came, as answers carry it.
 
     `drafted` and `accepted` have one entry a step that drafted. `scheduled_ns` is the start of the step that first
     computed its prompt, `first_ns` and `last_ns` the ends of the steps that gave its first and latest token.
@@ -93,6 +94,7 @@ class Answer:
     index: int
     asked: Asked
     output: Output
+    created_s: int
     received_ns: int
     scheduled_ns: int | None = None
     first_ns: int | None = None

@@ -1,9 +1,9 @@
 """The options of `predict`, and those that name a modelled server for every command that needs one."""
 
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
 
 from loadgen.core.simulation.gpus import GPUS
 from loadgen.core.simulation.models import MODELS
@@ -14,6 +14,7 @@ from loadgen.options.fields import FloatLadder, IntLadder, option
 
 DEFAULT_GPU = "h100"
 DEFAULT_TARGET = "llama-3.1-8b"
+_OF_A_METHOD = ("draft_tokens", "acceptance", "acceptance_length", "coverage")
 _LADDER = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 
 
@@ -26,10 +27,18 @@ def _known(names: Any) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _method_or_none(value: Any) -> Any:
+    names = ("none", *Method)
+    if value is not None and value not in names:
+        raise ValueError(f"expected one of {', '.join(names)}; got {value!r}")
+    return None if value == "none" else value
+
+
 class ModelOptions(BaseModel):
-    """A modelled server: GPU, target model, speculative method and what is accepted."""
+    """A modelled server: GPU, target model, speculative method (None: none) and what is accepted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    ALTERNATIVES: ClassVar[tuple[frozenset[str], ...]] = (frozenset({"acceptance", "acceptance_length"}),)
 
     gpu: Annotated[str | None, _known(GPUS)] = option(
         None, f"GPU: {', '.join(GPUS)}. Default: {DEFAULT_GPU}.", panel="Server", metavar="NAME"
@@ -38,8 +47,11 @@ class ModelOptions(BaseModel):
     target: Annotated[str | None, _known(MODELS)] = option(
         None, f"Target model: {', '.join(MODELS)}. Default: {DEFAULT_TARGET}.", panel="Server", metavar="NAME"
     )
-    method: Method = option(
-        Method.EAGLE3, "Where draft tokens come from.", panel="Speculation", metavar="|".join(Method)
+    method: Annotated[Method | None, BeforeValidator(_method_or_none)] = option(
+        None,
+        "Where draft tokens come from. Default: none.",
+        panel="Speculation",
+        metavar="|".join(("none", *Method)),
     )
     draft: Annotated[str | None, _known(MODELS)] = option(
         None,
@@ -83,6 +95,8 @@ class ModelOptions(BaseModel):
 
     @model_validator(mode="after")
     def _acceptance_fits(self) -> Self:
+        if self.method is None and (given := [name for name in _OF_A_METHOD if getattr(self, name) is not None]):
+            raise ValueError(f"--{given[0].replace('_', '-')} is for a speculative --method; there is none")
         if self.acceptance is not None and self.acceptance_length is not None:
             raise ValueError("expected one of --acceptance and --acceptance-length")
         if self.acceptance is not None:
@@ -112,6 +126,9 @@ class ModelOptions(BaseModel):
 class PredictOptions(ModelOptions):
     """What to predict, and for which load."""
 
+    method: Method = option(
+        Method.EAGLE3, "Where draft tokens come from.", panel="Speculation", metavar="|".join(Method)
+    )
     concurrency: IntLadder | None = option(
         None,
         "Levels. Default: 1 to 256 in doublings, or the levels of --step-times.",

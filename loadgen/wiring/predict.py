@@ -19,13 +19,16 @@ from loadgen.options.predict import DEFAULT_GPU, DEFAULT_TARGET, ModelOptions, P
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelledServer:
-    """What a server of the simulator is made of. `known_draft_tokens`: positions whose acceptance is known."""
+    """What a server of the simulator is made of. `known_draft_tokens`: positions whose acceptance is known.
+
+    Without a method there is no speculator, and its memory is the plain one.
+    """
 
     gpu: Gpu
     target: Model
     draft: Model | None
     step: StepTime
-    speculator: Speculator
+    speculator: Speculator | None
     memory: Memory
     workload: Workload
     known_draft_tokens: int
@@ -36,9 +39,23 @@ def modelled_server(options: ModelOptions) -> ModelledServer:
     """The server that the options name. Raises ConfigError where no draft model is known."""
     gpu, target = GPUS[options.gpu or DEFAULT_GPU], MODELS[options.target or DEFAULT_TARGET]
     workload = WORKLOADS[options.workload]
+    plain_tokens = kv_capacity_tokens(gpu, target, gpus=options.gpus)
+    step = step_time(gpu, target, gpus=options.gpus)
+    if options.method is None:
+        return ModelledServer(
+            gpu=gpu,
+            target=target,
+            draft=None,
+            step=step,
+            speculator=None,
+            memory=Memory(plain_tokens=plain_tokens, speculative_tokens=plain_tokens),
+            workload=workload,
+            known_draft_tokens=0,
+            acceptance_from="without speculation",
+        )
     draft = _draft_model(options)
     used = drafter(options.method, gpu, target, draft=draft, gpus=options.gpus)
-    survival, known, source = _acceptance(options, workload)
+    survival, known, source = _acceptance(options, options.method, workload)
     from_workload = options.acceptance is None and options.acceptance_length is None
     coverage = options.coverage
     if coverage is None:
@@ -47,7 +64,7 @@ def modelled_server(options: ModelOptions) -> ModelledServer:
         gpu=gpu,
         target=target,
         draft=draft,
-        step=step_time(gpu, target, gpus=options.gpus),
+        step=step,
         speculator=Speculator(
             method=options.method,
             draft_tokens=options.tokens,
@@ -58,7 +75,7 @@ def modelled_server(options: ModelOptions) -> ModelledServer:
             kv_bytes_per_token=used.kv_bytes_per_token,
         ),
         memory=Memory(
-            plain_tokens=kv_capacity_tokens(gpu, target, gpus=options.gpus),
+            plain_tokens=plain_tokens,
             speculative_tokens=kv_capacity_tokens(
                 gpu,
                 target,
@@ -79,6 +96,7 @@ def predicted(options: PredictOptions) -> Prediction:
     Raises ConfigError or TraceFormatError for step times that cannot be read or do not reach a level.
     """
     server = modelled_server(options)
+    assert server.speculator is not None  # these options always name a method
     measured = None if options.step_times is None else _measured(options.step_times)
     # With measured times the model's server is only meant where the user named one.
     named = measured is None or options.gpu is not None or options.target is not None
@@ -117,14 +135,14 @@ def _draft_model(options: ModelOptions) -> Model | None:
     return MODELS[name]
 
 
-def _acceptance(options: ModelOptions, workload: Workload) -> tuple[Survival, int, str]:
+def _acceptance(options: ModelOptions, method: Method, workload: Workload) -> tuple[Survival, int, str]:
     """Acceptance, the positions up to which it is known, and where it is from."""
     if options.acceptance is not None:
         return Survival(rates=tuple(options.acceptance)), len(options.acceptance), "given by position"
     if options.acceptance_length is not None:
         rates = forced(options.acceptance_length, options.tokens)
         return Survival(rates=rates), 0, "given as a length"
-    return workload.survival(options.method), DEPTH, basis(options.method, workload)
+    return workload.survival(method), DEPTH, basis(method, workload)
 
 
 def _traffic(options: PredictOptions, workload: Workload) -> Traffic:

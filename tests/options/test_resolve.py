@@ -107,8 +107,11 @@ def test_a_wrong_line_of_a_file_is_named_by_its_number(tmp_path: Path) -> None:
     file.write_text("concurrency: [1\n")
     with pytest.raises(ConfigError, match=r"run\.yaml:2: not YAML"):
         run_options(file)
+    file.write_text("concurrency: 1\n\nconcurrency: 2\n")
+    with pytest.raises(ConfigError, match=r"run\.yaml:3: concurrency stands twice, first in line 1"):
+        run_options(file)
     file.write_text("- concurrency\n")
-    with pytest.raises(ConfigError, match=r"run\.yaml:1: expected options"):
+    with pytest.raises(ConfigError, match=r"run\.yaml:1: expected `name: value` lines"):
         run_options(file)
     for text in ("duration: .inf", "duration: .nan", "duration: true", "timeout: -1"):
         file.write_text(f"{text}\n")

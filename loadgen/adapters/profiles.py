@@ -1,0 +1,77 @@
+"""Server profiles: a YAML file a server, which says what it serves, how it speculates and how it is imitated."""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from loadgen.adapters.yaml_file import YamlFile, load_yaml
+from loadgen.core.errors import ConfigError
+from loadgen.core.simulation.speculator import Method
+
+EngineName = Literal["vllm", "sglang", "llamacpp", "tensorrt-llm"]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ProfileSpeculation(_Section):
+    """How a server speculates. `model` is the drafter's name; `config` are further keys in the engine's own words."""
+
+    method: Method
+    draft_tokens: int = Field(gt=0)
+    model: str | None = None
+    config: dict[str, Any] = Field(default_factory=dict)
+
+
+class Profile(_Section):
+    """One server. Without `speculation` it is a baseline.
+
+    `model` is the name it serves under, usually that on Hugging Face. `simulator` are options of the simulator that
+    stands in for it, with underscores in their names.
+    """
+
+    name: str
+    description: str
+    engine: EngineName
+    model: str
+    speculation: ProfileSpeculation | None = None
+    simulator: dict[str, Any] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileFile:
+    """A profile and the file it stands in, to say where a value came from."""
+
+    profile: Profile
+    file: YamlFile
+
+
+def load_profile(path: Path) -> ProfileFile:
+    """Reads a profile. Raises ConfigError that names file, line and field, and what was expected there."""
+    file = load_yaml(path)
+    try:
+        profile = Profile.model_validate(file.values)
+    except ValidationError as error:
+        raise ConfigError("; ".join(_explained(problem, file) for problem in error.errors(include_url=False))) from None
+    if profile.name != path.stem:
+        raise ConfigError(f"{file.where('name')}: expected the name of the file, {path.stem!r}, got {profile.name!r}")
+    return ProfileFile(profile=profile, file=file)
+
+
+def _explained(problem: ErrorDetails, file: YamlFile) -> str:
+    where = file.where(*problem["loc"])
+    match problem["type"]:
+        case "missing":
+            return f"{where}: this field is needed"
+        case "extra_forbidden":
+            known = ProfileSpeculation.model_fields if problem["loc"][0] == "speculation" else Profile.model_fields
+            close = get_close_matches(str(problem["loc"][-1]), known, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)}"
+            return f"{where}: no such field; {hint}"
+        case _:
+            return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {problem['input']!r}"

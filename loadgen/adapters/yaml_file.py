@@ -1,0 +1,76 @@
+"""YAML files of people: a mapping, and the line of each of its keys, so that an error can point at it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from loadgen.core.errors import ConfigError
+
+KeyPath = tuple[str | int, ...]
+"""Keys and places in lists from the top of the file down to a value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YamlFile:
+    """The values of a file, and the line (1-based) of each key and list item."""
+
+    path: Path
+    values: dict[str, Any]
+    lines: Mapping[KeyPath, int]
+
+    def where(self, *keys: str | int) -> str:
+        """`file:line: a.b` for people; the line is that of the nearest key that is there."""
+        found = next((self.lines[keys[:depth]] for depth in range(len(keys), 0, -1) if keys[:depth] in self.lines), 1)
+        return f"{self.path}:{found}" + (f": {'.'.join(map(str, keys))}" if keys else "")
+
+
+def load_yaml(path: Path) -> YamlFile:
+    """Reads a file. An empty one has no values.
+
+    Raises ConfigError with file and line for what is no YAML, no mapping, or has a key twice.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: expected text in UTF-8") from None
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
+        problem = getattr(error, "problem", None) or "this cannot be read"
+        raise ConfigError(f"{where}: not YAML: {problem}") from None
+    if node is None:
+        return YamlFile(path=path, values={}, lines={})
+    if not isinstance(node, yaml.MappingNode) or not isinstance(values, dict):
+        raise ConfigError(f"{path}:1: expected `name: value` lines")
+    lines: dict[KeyPath, int] = {}
+    for keys, line in _keys(node, ()):
+        if keys in lines:
+            raise ConfigError(f"{path}:{line}: {'.'.join(map(str, keys))} stands twice, first in line {lines[keys]}")
+        lines[keys] = line
+    return YamlFile(path=path, values={str(key): value for key, value in values.items()}, lines=lines)
+
+
+def _keys(node: yaml.Node, above: KeyPath, seen: set[int] | None = None) -> Iterator[tuple[KeyPath, int]]:
+    """Every key and item with its line. What an alias stands for is told once, where it was written."""
+    seen = set() if seen is None else seen
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    children: list[tuple[str | int, yaml.Node, yaml.Node]]
+    if isinstance(node, yaml.MappingNode):
+        children = [(str(key.value), key, value) for key, value in node.value]
+    elif isinstance(node, yaml.SequenceNode):
+        children = [(place, item, item) for place, item in enumerate(node.value)]
+    else:
+        return
+    for name, marked, child in children:
+        yield (*above, name), marked.start_mark.line + 1
+        yield from _keys(child, (*above, name), seen)

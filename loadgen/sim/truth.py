@@ -11,14 +11,10 @@ script for itself with a `truth` object in its body, such as `{"truth": {"ttft_m
 
 import argparse
 import asyncio
-import gc
 import json
 import math
 import os
 import select
-import signal
-import socket
-import struct
 import subprocess
 import sys
 import time
@@ -30,21 +26,17 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
-import httptools
 import msgspec
 
 from loadgen import __version__
 from loadgen.adapters.clock import MonotonicClock
 from loadgen.core.errors import ConfigError, InternalError
+from loadgen.sim.http import LAST_CHUNK, Connection, Exchange, chunk, listen
 from loadgen.sim.script import Asked, Fault, Script, read_request, stream, unary
 
 LOG_SCHEMA = "loadgen.truth/1"
 _KEPT_ENTRIES = 100_000
 _START_TIMEOUT_S = 30.0
-_STREAM_HEAD = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
-)
-_REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,7 +93,7 @@ def lateness_of(entries: list[TruthEntry]) -> Lateness:
 
 
 class Truth:
-    """The server's state: default script, clock, log."""
+    """The server: default script, clock, log, and answers to requests."""
 
     def __init__(self, script: Script, model: str, log_file: Path | None = None) -> None:
         self.script, self.model = script, model
@@ -139,119 +131,76 @@ class Truth:
             case _:
                 return _json(404, {"error": {"message": f"no such route: {path}", "type": "NotFound", "code": 404}})
 
-
-class _Connection(asyncio.Protocol):
-    """One client connection: requests are answered one after the other."""
-
-    def __init__(self, truth: Truth) -> None:
-        self._truth = truth
-        self._parser = httptools.HttpRequestParser(self)
-        self._url, self._request_id, self._body = b"", "", bytearray()
-        self._read_ns = 0
-        self._answering: asyncio.Task[None] | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport: asyncio.Transport = transport  # type: ignore[assignment]
-        self._transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._answering:
-            self._answering.cancel()
-
-    def data_received(self, data: bytes) -> None:
-        self._read_ns = time.monotonic_ns()
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserError:
-            self._transport.close()
-
-    def on_message_begin(self) -> None:
-        self._url, self._request_id = b"", ""
-        self._body.clear()
-
-    def on_url(self, url: bytes) -> None:
-        self._url += url
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if name.lower() == b"x-request-id":
-            self._request_id = value.decode("latin-1")
-
-    def on_body(self, body: bytes) -> None:
-        self._body += body
-
-    def on_message_complete(self) -> None:
-        path = self._url.decode("latin-1")
-        if self._parser.get_method() == b"POST" and path in ("/v1/chat/completions", "/v1/completions"):
-            self._truth.requests += 1
-            entry = TruthEntry(request_id=self._request_id or str(self._truth.requests), recv_ns=self._read_ns)
-            keep_alive = self._parser.should_keep_alive()
-            answer = self._answer(entry, bytes(self._body), path == "/v1/chat/completions", keep_alive)
-            self._answering = asyncio.get_running_loop().create_task(answer)
+    def answer(self, exchange: Exchange) -> None:
+        """Begins to answer one."""
+        if exchange.method == "POST" and exchange.path in ("/v1/chat/completions", "/v1/completions"):
+            self.requests += 1
+            request_id = exchange.headers.get("x-request-id") or str(self.requests)
+            entry = TruthEntry(request_id=request_id, recv_ns=exchange.received_ns)
+            task = asyncio.get_running_loop().create_task(self._answer(entry, exchange))
+            exchange.on_gone = task.cancel
         else:
-            self._respond(*self._truth.page(path))
+            exchange.respond(*self.page(exchange.path))
 
-    async def _answer(self, entry: TruthEntry, body: bytes, chat: bool, keep_alive: bool) -> None:
-        truth = self._truth
-        truth.in_flight += 1
+    async def _answer(self, entry: TruthEntry, exchange: Exchange) -> None:
+        chat = exchange.path == "/v1/chat/completions"
+        self.in_flight += 1
         try:
             try:
                 asked, script = read_request(
-                    body, chat=chat, model=truth.model, request_id=entry.request_id, script=truth.script
+                    exchange.body, chat=chat, model=self.model, request_id=entry.request_id, script=self.script
                 )
             except ConfigError as fault:
                 entry.status, entry.http_status = "bad_request", 400
-                self._respond(*_json(400, {"error": {"message": str(fault), "type": "BadRequest", "code": 400}}))
+                exchange.respond(*_json(400, {"error": {"message": str(fault), "type": "BadRequest", "code": 400}}))
                 return
-            await truth.clock.sleep_until(entry.recv_ns + round(script.headers_ms * 1e6))
+            await self.clock.sleep_until(entry.recv_ns + round(script.headers_ms * 1e6))
             entry.http_status = script.status
-            await self._follow(script, asked, entry)
+            await self._follow(script, asked, entry, exchange)
             entry.status = script.fault or ("ok" if script.status == 200 else "error_status")
         finally:
-            truth.in_flight -= 1
+            self.in_flight -= 1
             entry.done_ns = time.monotonic_ns()
-            truth.log(entry)
-        if not keep_alive:
-            self._transport.close()
+            self.log(entry)
 
-    async def _follow(self, script: Script, asked: Asked, entry: TruthEntry) -> None:
+    async def _follow(self, script: Script, asked: Asked, entry: TruthEntry, exchange: Exchange) -> None:
         if script.status != 200:
             error = {"message": f"scripted {script.status}", "type": "Scripted", "code": script.status}
             retry = {} if script.retry_after_s is None else {"Retry-After": f"{script.retry_after_s:g}"}
-            self._respond(*_json(script.status, {"error": error}), retry)
+            exchange.respond(*_json(script.status, {"error": error}), retry)
         elif script.fault is Fault.WRONG_TYPE:
-            self._respond(200, "text/html; charset=utf-8", b"<!doctype html><title>Welcome</title><p>It works.")
+            exchange.respond(200, "text/html; charset=utf-8", b"<!doctype html><title>Welcome</title><p>It works.")
         elif script.fault is Fault.NOT_STREAMED or not asked.stream:
             offset_ns, body = unary(script, asked)
-            await self._truth.clock.sleep_until(entry.recv_ns + offset_ns)
+            await self.clock.sleep_until(entry.recv_ns + offset_ns)
             self._emitted(entry, offset_ns, 1, json.loads(body)["usage"]["completion_tokens"])
-            self._respond(200, "application/json", body)
+            exchange.respond(200, "application/json", body)
         else:
-            self._transport.write(_STREAM_HEAD)
-            await self._stream(script, asked, entry)
+            exchange.begin("text/event-stream; charset=utf-8")
+            await self._stream(script, asked, entry, exchange)
 
-    async def _stream(self, script: Script, asked: Asked, entry: TruthEntry) -> None:
+    async def _stream(self, script: Script, asked: Asked, entry: TruthEntry, exchange: Exchange) -> None:
         last_ns = entry.recv_ns
         for write in stream(script, asked):
             last_ns = entry.recv_ns + write.offset_ns
-            framed = b"%x\r\n%b\r\n" % (len(write.data), write.data)
-            await self._truth.clock.sleep_until(last_ns)
+            framed = chunk(write.data)
+            await self.clock.sleep_until(last_ns)
             if write.events:
                 self._emitted(entry, write.offset_ns, write.events, write.tokens)
-            self._transport.write(framed)
+            exchange.send(framed)
             await asyncio.sleep(0)  # every stream that is due now writes before any prepares its next event
         match script.fault:
             case Fault.TRUNCATED:
-                self._transport.close()
+                exchange.cut()
             case Fault.RESET:
-                await self._truth.clock.sleep_until(last_ns + round(script.gap_ms * 1e6))
-                linger = struct.pack("ii", 1, 0)
-                self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-                self._transport.abort()
+                await self.clock.sleep_until(last_ns + round(script.gap_ms * 1e6))
+                exchange.reset()
             case Fault.STALL:
                 entry.status = Fault.STALL
                 await asyncio.Event().wait()
             case _:
-                self._transport.write(b"0\r\n\r\n")
+                exchange.send(LAST_CHUNK)
+                exchange.end()
 
     @staticmethod
     def _emitted(entry: TruthEntry, offset_ns: int, events: int, tokens: int) -> None:
@@ -263,35 +212,18 @@ class _Connection(asyncio.Protocol):
         entry.event_ns.append(now)
         entry.late_ns.append(now - entry.recv_ns - offset_ns)
 
-    def _respond(self, status: int, content_type: str, body: bytes, headers: dict[str, str] | None = None) -> None:
-        lines = [
-            f"HTTP/1.1 {status} {_REASONS.get(status, 'Scripted')}",
-            f"Content-Type: {content_type}",
-            f"Content-Length: {len(body)}",
-            *(f"{name}: {value}" for name, value in (headers or {}).items()),
-        ]
-        self._transport.write("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
-
 
 def _json(status: int, value: Any) -> tuple[int, str, bytes]:
     return status, "application/json", msgspec.json.encode(value)
 
 
 async def serve(truth: Truth, host: str, port: int, *, until_stdin_closes: bool) -> None:
-    """Serves until SIGTERM, SIGINT or, if asked, the end of standard input; prints where once it listens."""
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    if until_stdin_closes:
-        loop.add_reader(sys.stdin.fileno(), lambda: None if os.read(sys.stdin.fileno(), 1024) else stop.set())
-    server = await loop.create_server(lambda: _Connection(truth), host, port, backlog=4096)
-    bound = server.sockets[0].getsockname()[1]
-    shown = f"[{host}]" if ":" in host else host
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 1000)  # a full collection among the writes would be lateness of our own
-    print(json.dumps({"url": f"http://{shown}:{bound}", "port": bound, "model": truth.model}), flush=True)  # noqa: T201
-    await stop.wait()
-    server.close()
+    """Serves until it is told to stop; see `listen`."""
+
+    def connected() -> Connection:
+        return Connection(time.monotonic_ns, truth.answer)
+
+    await listen(connected, host, port, model=truth.model, until_stdin_closes=until_stdin_closes)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -68,6 +68,10 @@ class Dialect(Protocol):
     """One kind of server. Holds no state but what it was made with; `Statistics` counts."""
 
     name: str
+    owned_by: str
+    """Whose the models in `/v1/models` are."""
+    health: bytes
+    """The body of `/health` when all is well; empty for most."""
 
     def statistics(self) -> Statistics:
         """A new set of counters, at zero."""
@@ -78,7 +82,9 @@ class Dialect(Protocol):
         ...
 
     def part(self, answer: Answer, part: Part) -> bytes:
-        """The event of one part, whole with its blank line. The last one carries the finish reason."""
+        """What a stream gets for one part: most often one event, with its blank line. Where a server writes the finish
+        reason as an event of its own, that comes with `closing`.
+        """
         ...
 
     def closing(self, answers: Sequence[Answer]) -> bytes:

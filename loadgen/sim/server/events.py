@@ -1,0 +1,57 @@
+"""What the servers' answers have in common: server-sent events, and the usage and log-probabilities of OpenAI's API."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from loadgen.sim.server.exchange import Answer, Output, Part
+
+DONE = b"data: [DONE]\n\n"
+
+encode = msgspec.json.Encoder().encode
+
+
+def sse(event: object) -> bytes:
+    """One event with this JSON, and the blank line that ends it."""
+    return b"data: %b\n\n" % encode(event)
+
+
+def text_of(answer: Answer, part: Part) -> str:
+    """The text that a part adds."""
+    return "".join(answer.output.texts[part.start : part.stop])
+
+
+def usage_of(answers: Sequence[Answer]) -> dict[str, Any]:
+    """The tokens of all choices so far; the prompt counts once."""
+    prompt, completion = len(answers[0].asked.prompt_ids), sum(answer.emitted for answer in answers)
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+
+def chat_logprobs(output: Output, start: int, stop: int) -> dict[str, Any]:
+    """Log-probabilities of the tokens [start, stop) in a chat's layout, with the alternatives asked for."""
+    content = []
+    for place in range(start, stop):
+        others = output.top_logprobs[place] if output.top_logprobs else ()
+        own = _entry(output.texts[place], output.logprobs[place])
+        content.append(own | {"top_logprobs": [_entry(text, logprob) for text, logprob in others]})
+    return {"content": content}
+
+
+def completions_logprobs(output: Output, start: int, stop: int) -> dict[str, Any]:
+    """The same in the layout of completions; offsets count characters from the beginning of the answer."""
+    offset = sum(map(len, output.texts[:start]))
+    offsets = []
+    for text in output.texts[start:stop]:
+        offsets.append(offset)
+        offset += len(text)
+    return {
+        "tokens": output.texts[start:stop],
+        "token_logprobs": output.logprobs[start:stop],
+        "top_logprobs": [dict(others) for others in output.top_logprobs[start:stop]] or None,
+        "text_offset": offsets,
+    }
+
+
+def _entry(text: str, logprob: float) -> dict[str, Any]:
+    return {"token": text, "logprob": logprob, "bytes": list(text.encode())}

@@ -42,6 +42,11 @@ class Profile(_Section):
     speculation: ProfileSpeculation | None = None
     simulator: dict[str, Any] = Field(default_factory=dict)
 
+    @property
+    def method_name(self) -> str:
+        """The speculative method, `none` for a baseline."""
+        return "none" if self.speculation is None else self.speculation.method
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileFile:

@@ -11,11 +11,14 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from loadgen.core.units import duration_text
-from loadgen.options.fields import DURATION, flag_of, flags_of
+from loadgen.options.fields import DURATION, flag_of, flags_of, panel_of
 from loadgen.options.resolve import resolve
 
 _CONFIG_HELP = "YAML file of options (names as on the command line)."
-_PANELS = ("Target", "Server", "Speculation", "Traffic", "Load", "Data", "End", "Judging", "Client", "Output", "Run")
+_PANELS = (
+    *("Target", "Serving", "Server", "Speculation", "Traffic", "Faults"),
+    *("Load", "Data", "End", "Judging", "Client", "Output", "Run"),
+)
 """The order of the help."""
 
 
@@ -30,7 +33,7 @@ def options_command(model: type[BaseModel], call: Callable[[Any], None]) -> Call
         config = given.pop("config", None)
         call(resolve(model, {key: value for key, value in given.items() if value not in (None, [])}, config=config))
 
-    fields = sorted(model.model_fields.items(), key=lambda item: _PANELS.index(_panel(item[1])))
+    fields = sorted(model.model_fields.items(), key=lambda item: _PANELS.index(panel_of(item[1]) or _PANELS[-1]))
     parameters = [_parameter(name, field) for name, field in fields]
     config_option = typer.Option("--config", help=_CONFIG_HELP, metavar="FILE", rich_help_panel="Run")
     parameters.append(
@@ -52,21 +55,16 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
         kind = bool | None
         if field.default is True:
             names = [f"{names[0]}/--no-{names[0].removeprefix('--')}"]
-    elif _is_mapping(field) and name != "extra_body":
+    elif list[str] in _members(field) or (_is_mapping(field) and name != "extra_body"):
         kind = list[str] | None
     option = typer.Option(
         *names,
         help=_help(field),
         metavar="" if kind == (bool | None) else str(extra.get("metavar") or _metavar(field)),
-        rich_help_panel=_panel(field),
+        rich_help_panel=panel_of(field),
         show_default=False,
     )
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option])
-
-
-def _panel(field: FieldInfo) -> str:
-    extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
-    return str(extra.get("panel", _PANELS[-1]))
 
 
 def _help(field: FieldInfo) -> str:

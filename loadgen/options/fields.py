@@ -64,6 +64,13 @@ def _one_number(value: Any) -> Any:
     return value
 
 
+def _texts(value: Any) -> Any:
+    """`a,b` to a list; what was given several times, and a list from a file, are lists already."""
+    if isinstance(value, list):
+        return [part for item in value for part in _texts(str(item))]
+    return [part.strip() for part in str(value).split(",") if part.strip()]
+
+
 def _numbers(value: Any) -> Any:
     """`1,2,4` to a list; a list (from a file) and a single number do as well."""
     if isinstance(value, str):
@@ -76,6 +83,7 @@ DurationSeconds = Annotated[float, DURATION]
 JsonField = Annotated[dict[str, Any], BeforeValidator(_json_object)]
 Pairs = Annotated[dict[str, str], BeforeValidator(_pairs)]
 Headers = Annotated[dict[str, str], BeforeValidator(_headers)]
+Texts = Annotated[list[str], BeforeValidator(_texts)]
 OneInt = Annotated[int, BeforeValidator(_one_number)]
 OneFloat = Annotated[float, BeforeValidator(_one_number)]
 IntLadder = Annotated[list[int], BeforeValidator(_numbers)]
@@ -100,3 +108,9 @@ def flags_of(field: FieldInfo) -> list[str]:
     extra = field.json_schema_extra
     flags = extra.get("flags") if isinstance(extra, dict) else None
     return [str(flag) for flag in flags] if isinstance(flags, list) else []
+
+
+def panel_of(field: FieldInfo) -> str | None:
+    """The help panel of a field."""
+    extra = field.json_schema_extra
+    return str(extra["panel"]) if isinstance(extra, dict) and "panel" in extra else None

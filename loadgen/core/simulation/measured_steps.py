@@ -33,7 +33,7 @@ def parse_inline(text: str) -> MeasuredSteps:
         if len(fields) != 3:
             raise ConfigError(f"expected CONCURRENCY:PLAIN:SPECULATIVE such as 16:8ms:12ms, got {part.strip()!r}")
         try:
-            rows.append((_number(fields[0]), _time_s(fields[1]), _time_s(fields[2])))
+            rows.append((_number(fields[0]), parse_time_s(fields[1]), parse_time_s(fields[2])))
         except ValueError as error:
             raise ConfigError(f"in {part.strip()!r}: {error}") from None
     return _checked(rows, "the step times")
@@ -53,7 +53,7 @@ def parse_csv(lines: Iterable[str], path: str) -> MeasuredSteps:
         values = []
         for name in COLUMNS:
             try:
-                values.append(_time_s(row[name] or "") if name.endswith("_s") else _number(row[name] or ""))
+                values.append(parse_time_s(row[name] or "") if name.endswith("_s") else _number(row[name] or ""))
             except ValueError as error:
                 raise TraceFormatError(path, reader.line_num, str(error), field=name) from None
         rows.append((values[0], values[1], values[2]))
@@ -81,7 +81,8 @@ def _number(text: str) -> float:
     return value
 
 
-def _time_s(text: str) -> float:
+def parse_time_s(text: str) -> float:
+    """Seconds meant by `8ms`, `39.3ns` or `0.008`. Raises ValueError for anything but a time above 0."""
     found = _TIME.fullmatch(text.strip())
     value = float(found[1]) * _SCALES[found[2]] if found else 0.0
     if not 0 < value < math.inf:

@@ -26,7 +26,8 @@ class Model:
     """One model. `active_parameters` take part in one token's arithmetic; all of them do in a dense model.
 
     `attention_layers` are those that keep the whole context, which is all but sliding-window ones;
-    `kv_bytes_per_layer` is the cache of one token in one of them.
+    `kv_bytes_per_layer` is the cache of one token in one of them. `context_tokens` is the longest context that its
+    configuration allows (`max_position_embeddings`).
     """
 
     name: str
@@ -43,6 +44,7 @@ class Model:
     kv_heads: int
     head_size: int
     vocabulary: int
+    context_tokens: int
     experts: Experts | None = None
 
     @property
@@ -123,6 +125,7 @@ def _dense(
     kv_heads: int,
     head_size: int,
     vocabulary: int,
+    context_tokens: int,
 ) -> Model:
     return Model(
         name=name,
@@ -139,6 +142,7 @@ def _dense(
         kv_heads=kv_heads,
         head_size=head_size,
         vocabulary=vocabulary,
+        context_tokens=context_tokens,
     )
 
 
@@ -162,6 +166,7 @@ def _gpt_oss(name: str, repository: str, *, parameters: float, active: float, la
         kv_heads=8,
         head_size=64,
         vocabulary=201_088,
+        context_tokens=131_072,
         experts=Experts(count=experts, per_token=4, parameters=expert_parameters, weight_bytes=expert_bytes),
     )
 
@@ -183,6 +188,7 @@ def _qwen3_30b() -> Model:
         kv_heads=4,
         head_size=128,
         vocabulary=151_936,
+        context_tokens=40_960,
         experts=Experts(count=128, per_token=8, parameters=expert_parameters, weight_bytes=expert_parameters * _BF16),
     )
 
@@ -205,6 +211,7 @@ def _deepseek_v3() -> Model:
         kv_heads=128,
         head_size=128,
         vocabulary=129_280,
+        context_tokens=163_840,
         experts=Experts(count=256, per_token=8, parameters=expert_parameters, weight_bytes=expert_parameters),
     )
 
@@ -221,6 +228,7 @@ MODELS: Mapping[str, Model] = {
         kv_heads=8,
         head_size=128,
         vocabulary=128_256,
+        context_tokens=131_072,
     ),
     "llama-3.1-70b": _dense(
         "Llama-3.1-70B",
@@ -233,6 +241,7 @@ MODELS: Mapping[str, Model] = {
         kv_heads=8,
         head_size=128,
         vocabulary=128_256,
+        context_tokens=131_072,
     ),
     "llama-3.2-1b": _dense(
         "Llama-3.2-1B",
@@ -245,6 +254,7 @@ MODELS: Mapping[str, Model] = {
         kv_heads=8,
         head_size=64,
         vocabulary=128_256,
+        context_tokens=131_072,
     ),
     "qwen3-0.6b": _dense(
         "Qwen3-0.6B",
@@ -257,6 +267,7 @@ MODELS: Mapping[str, Model] = {
         kv_heads=8,
         head_size=128,
         vocabulary=151_936,
+        context_tokens=40_960,
     ),
     "qwen3-8b": _dense(
         "Qwen3-8B",
@@ -269,6 +280,7 @@ MODELS: Mapping[str, Model] = {
         kv_heads=8,
         head_size=128,
         vocabulary=151_936,
+        context_tokens=40_960,
     ),
     "qwen3-32b": _dense(
         "Qwen3-32B",
@@ -281,6 +293,7 @@ MODELS: Mapping[str, Model] = {
         kv_heads=8,
         head_size=128,
         vocabulary=151_936,
+        context_tokens=40_960,
     ),
     "qwen3-30b-a3b": _qwen3_30b(),
     "gpt-oss-20b": _gpt_oss(

@@ -5,12 +5,15 @@ Times are seconds of the clock, whatever the simulation's speed.
 
 import math
 import random
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from loadgen.core.errors import ConfigError
 from loadgen.core.units import parse_duration_ns, seconds
+
+_DOWN_S = 5.0
 
 
 class FaultKind(StrEnum):
@@ -31,7 +34,7 @@ class Fault:
 
     `delay`: nothing is sent for `delay_s`. After `after_events` events of the stream (0: instead of the first),
     `stall`: silence until the client leaves; `reset`: the connection is reset; `error`: an error event ends the stream;
-    `truncate`: the connection closes. `429` and `503` refuse the request, with Retry-After where `retry_after_s` is set.
+    `truncate`: the connection closes. `429` and `503` refuse the request, with Retry-After if `retry_after_s` is set.
     """
 
     kind: FaultKind
@@ -80,4 +83,65 @@ def parse_faults(texts: Iterable[str], *, seed: int = 0) -> Faults:
 
     Raises ConfigError for anything else, saying what was expected.
     """
-    raise NotImplementedError
+    faults = Faults(seed=seed)
+    for text in texts:
+        try:
+            faults = _with(faults, text)
+        except ValueError as error:
+            raise ConfigError(f"--fault {text}: {error}") from None
+    total = math.fsum(share for share, _ in faults.shares)
+    if total > 1 + 1e-9:
+        raise ConfigError(f"--fault: a request suffers one fault at most, but the shares come to {total:.0%}")
+    return faults
+
+
+def _with(faults: Faults, text: str) -> Faults:
+    """`NAME[=VALUE][@SHARE]` added. Without a share it hits every request."""
+    head, at, share = text.partition("@")
+    name, equals, value = head.partition("=")
+    match name:
+        case "slow-start" | "restart" | "lossy":
+            if at:
+                raise ValueError("this is the whole server's; it takes no share of requests")
+            return _with_server_fault(faults, name, value)
+        case "delay":
+            fault = Fault(kind=FaultKind.DELAY, delay_s=_time_s(value))
+        case "stall" | "reset" | "error" | "truncate":
+            fault = Fault(kind=FaultKind(name), after_events=_events(value) if equals else 0)
+        case "429" | "503":
+            fault = Fault(kind=FaultKind(name), retry_after_s=_time_s(value) if equals else None)
+        case _:
+            raise ValueError(f"expected one of {', '.join([*FaultKind, 'slow-start', 'restart', 'lossy'])}")
+    return replace(faults, shares=(*faults.shares, (_share_ratio(share) if at else 1.0, fault)))
+
+
+def _with_server_fault(faults: Faults, name: str, value: str) -> Faults:
+    match name:
+        case "slow-start":
+            there, added = faults.slow_start_s > 0, replace(faults, slow_start_s=_time_s(value))
+        case "restart":
+            start, colon, down = value.partition(":")
+            restart = Restart(at_s=_time_s(start), down_s=_time_s(down) if colon else _DOWN_S)
+            there, added = faults.restart is not None, replace(faults, restart=restart)
+        case _:
+            there, added = faults.lossy_ratio > 0, replace(faults, lossy_ratio=_share_ratio(value))
+    if there:
+        raise ValueError(f"{name} was given before; it happens once")
+    return added
+
+
+def _time_s(text: str) -> float:
+    return seconds(parse_duration_ns(text))
+
+
+def _events(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"expected a number of events, got {text!r}")
+    return int(text)
+
+
+def _share_ratio(text: str) -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)%", text)
+    if found is None or not 0 < float(found[1]) <= 100:
+        raise ValueError(f"expected a share such as 5%, got {text!r}")
+    return float(found[1]) / 100

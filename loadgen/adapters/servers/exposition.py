@@ -1,0 +1,141 @@
+"""A metrics page in Prometheus' text form, as far as it is asked for: from text to series to sums over them."""
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from loadgen.core.server.sample import Counters
+
+Names = tuple[str, ...]
+"""What one figure has been called over an engine's versions, newest first."""
+
+PROCESS_START = "process_start_time_seconds"
+_SHOWN_CHARACTERS = 120
+_SHOWN_MODELS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One line of a page; `value` is None where it is no finite number."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The series of a page that a reader asked for, each label set once."""
+
+    series: tuple[Series, ...]
+
+    def where(self, label: str, value: str) -> Self:
+        """The series with this label value."""
+        return type(self)(tuple(each for each in self.series if each.labels.get(label) == value))
+
+    def values(self, label: str) -> tuple[str, ...]:
+        """The values that a label takes, in order."""
+        return tuple(sorted({each.labels[label] for each in self.series if label in each.labels}))
+
+    def named(self, names: Names) -> tuple[Series, ...]:
+        """The series under the first of the names that is on the page."""
+        for name in names:
+            if found := tuple(each for each in self.series if each.name == name):
+                return found
+        return ()
+
+    def total(self, names: Names) -> float | None:
+        """The sum over label sets; None when there are none, or one of them is no number."""
+        return _sum([each.value for each in self.named(names)])
+
+    def by_position(self, names: Names, label: str) -> tuple[float, ...] | None:
+        """Sums by a label that counts from 0; a position that never came up is 0. None when there are none."""
+        found = [each for each in self.named(names) if each.labels.get(label, "").isdecimal()]
+        places = [int(each.labels[label]) for each in found]
+        if not found:
+            return None
+        sums = [0.0] * (max(places) + 1)
+        for place, each in zip(places, found, strict=True):
+            if each.value is None:
+                return None
+            sums[place] += each.value
+        return tuple(sums)
+
+    def counters(self, table: Mapping[str, Names], **others: Any) -> Counters:
+        """Counters by field name, each the total of its names."""
+        totals: dict[str, Any] = {field: self.total(names) for field, names in table.items()}
+        return Counters(**totals, **others)
+
+
+def counter(*names: str) -> Names:
+    """The names of a counter, each with and without the ending that exporters give to counters."""
+    return tuple(form for name in names for form in (f"{name}_total", name))
+
+
+def read_page(text: str, wanted: Collection[str]) -> Page:
+    """The series on a page whose names are wanted; other lines, buckets above all, are never parsed.
+
+    A label set that is there twice with one value counts once. Raises ValueError, with a reason for people, for what
+    is no complete page, for a wanted line that cannot be read, and for a label set with two values.
+    """
+    if text.lstrip()[:1] in ("<", "{", "["):
+        raise ValueError(f"not a metrics page in text form: it begins with {text.lstrip()[:20]!r}")
+    if text and not text.endswith("\n"):
+        raise ValueError("the metrics page is cut off: its last line does not end")
+    found: dict[tuple[str, frozenset[tuple[str, str]]], Series] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.partition("{")[0].partition(" ")[0].strip() not in wanted:
+            continue
+        series = _series(line, number)
+        known = found.setdefault((series.name, frozenset(series.labels.items())), series)
+        if known.value != series.value:
+            raise ValueError(f"line {number}: {_shown(line)} is on the page before, with {known.value:g}")
+    return Page(tuple(found.values()))
+
+
+def started_unix_s(page: Page) -> float | None:
+    """When the process behind the page says that it started; None when it does not, or when several do."""
+    found = page.named((PROCESS_START,))
+    return found[0].value if len(found) == 1 else None
+
+
+def of_model(page: Page, model: str) -> Page:
+    """The series of one model, by `model_name`; all of them where no series names a model.
+
+    A page that names one model alone is about the model asked for, under its first name: servers give their aliases
+    and adapters no series of their own. Raises ValueError when it names several others.
+    """
+    names = page.values("model_name")
+    if not names:
+        return page
+    if model not in names and len(names) > 1:
+        shown = ", ".join(names[:_SHOWN_MODELS]) + (", …" if len(names) > _SHOWN_MODELS else "")
+        raise ValueError(f"no series of model {model!r}: the page has {shown}")
+    return page.where("model_name", model if model in names else names[0])
+
+
+def expect_some(page: Page, engine: str) -> None:
+    """Raises ValueError for a page without a single series that the engine should have."""
+    if not any(each.name != PROCESS_START for each in page.series):
+        raise ValueError(f"nothing on the page is a metric of {engine} that is known")
+
+
+def _series(line: str, number: int) -> Series:
+    try:
+        ((sample,),) = [family.samples for family in text_string_to_metric_families(line)]
+    except (ValueError, IndexError) as fault:
+        raise ValueError(f"line {number}: {_shown(line)} cannot be read") from fault
+    value = float(sample.value)
+    return Series(name=sample.name, labels=sample.labels, value=value if math.isfinite(value) else None)
+
+
+def _shown(line: str) -> str:
+    return repr(line if len(line) <= _SHOWN_CHARACTERS else line[:_SHOWN_CHARACTERS] + "…")
+
+
+def _sum(values: list[float | None]) -> float | None:
+    there = [value for value in values if value is not None]
+    return math.fsum(there) if values and len(there) == len(values) else None

@@ -1,5 +1,6 @@
 """Server profiles: a YAML file a server, which says what it serves, how it speculates and how it is imitated."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,6 +14,14 @@ from loadgen.core.errors import ConfigError
 from loadgen.core.simulation.speculator import Method
 
 EngineName = Literal["vllm", "sglang", "llamacpp", "tensorrt-llm"]
+
+DRAFTER_KEYS: Mapping[EngineName, str] = {
+    "vllm": "model",
+    "sglang": "speculative_draft_model_path",
+    "llamacpp": "model_draft",
+    "tensorrt-llm": "speculative_model",
+}
+"""Under which key an engine's own draft configuration names the drafter."""
 
 
 class _Section(BaseModel):

@@ -55,7 +55,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
         kind = bool | None
         if field.default is True:
             names = [f"{names[0]}/--no-{names[0].removeprefix('--')}"]
-    elif list[str] in _members(field) or (_is_mapping(field) and name != "extra_body"):
+    elif not {list[str], dict[str, str]}.isdisjoint(_members(field)):
         kind = list[str] | None
     option = typer.Option(
         *names,
@@ -83,10 +83,6 @@ def _members(field: FieldInfo) -> tuple[Any, ...]:
 
 def _is_bool(field: FieldInfo) -> bool:
     return bool in _members(field)
-
-
-def _is_mapping(field: FieldInfo) -> bool:
-    return any(get_origin(member) is dict for member in _members(field))
 
 
 def _metavar(field: FieldInfo) -> str:

@@ -6,17 +6,21 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
 
-from loadgen.adapters.profiles import EngineName, ProfileFile, load_profile
+from loadgen.adapters.profiles import DRAFTER_KEYS, EngineName, ProfileFile, load_profile
 from loadgen.core.errors import ConfigError
 from loadgen.core.simulation.measured_steps import parse_time_s
 from loadgen.core.simulation.models import MODELS
 from loadgen.core.simulation.speculator import BatchRange, Method, check_ranges
 from loadgen.core.simulation.step_time import StepTime
-from loadgen.options.fields import DurationSeconds, Texts, option, panel_of
+from loadgen.options.fields import DurationSeconds, JsonField, Texts, option, panel_of
 from loadgen.options.predict import ModelOptions
 from loadgen.options.resolve import Given
 
-_ELSEWHERE = {"dialect": "engine", "model_name": "model", "method": "speculation", "draft_tokens": "speculation"}
+_ELSEWHERE = {
+    "dialect": "engine",
+    "model_name": "model",
+    **dict.fromkeys(("method", "draft_tokens", "speculation_config"), "speculation"),
+}
 """Options that have a field of their own in a profile, and which."""
 
 
@@ -120,6 +124,13 @@ class SimOptions(ModelOptions):
         0.0, "What it costs to draft again after steps without drafts.", panel="Speculation", metavar="TIME"
     )
 
+    speculation_config: JsonField = option(
+        {},
+        "JSON object of further keys that the server tells of its draft configuration, in its own words.",
+        panel="Speculation",
+        metavar="JSON",
+    )
+
     fault: Texts = option(
         [],
         "Something that goes wrong, such as delay=500ms@10%, reset=3@1%, 429=2s@5% or restart=30s; may be given several"
@@ -142,9 +153,16 @@ class SimOptions(ModelOptions):
 
     @model_validator(mode="after")
     def _settings_fit(self) -> Self:
+        if self.method is None:
+            for flag, given in (
+                ("--draft-tokens-by-batch", self.draft_tokens_by_batch),
+                ("--request-share", self.request_share is not None),
+                ("--switch-time", self.switch_time),
+                ("--speculation-config", self.speculation_config),
+            ):
+                if given:
+                    raise ValueError(f"{flag} is for a speculative --method; there is none")
         if self.draft_tokens_by_batch:
-            if self.method is None:
-                raise ValueError("--draft-tokens-by-batch is for a speculative --method; there is none")
             try:
                 check_ranges(self.draft_tokens_by_batch, self.tokens)
             except ValueError as error:
@@ -152,6 +170,12 @@ class SimOptions(ModelOptions):
         if self.graph_miss_time and self.graph_tokens is None:
             raise ValueError("--graph-miss-time needs --graph-tokens")
         return self
+
+    @property
+    def step_is_whole(self) -> bool:
+        """Whether one time was given for every step, drafting included."""
+        step = self.step_time
+        return step is not None and not (step.per_token_s or step.per_context_token_s or step.overhead_s)
 
     @classmethod
     def beneath(cls, given: Mapping[str, Given]) -> dict[str, Given]:
@@ -193,9 +217,11 @@ def _drafting(found: ProfileFile) -> dict[str, Given]:
     speculation, file = found.profile.speculation, found.file
     if speculation is None:
         return {}
+    own_words = {} if speculation.model is None else {DRAFTER_KEYS[found.profile.engine]: speculation.model}
     values = {
         "method": Given(speculation.method, file.where("speculation", "method")),
         "draft_tokens": Given(speculation.draft_tokens, file.where("speculation", "draft_tokens")),
+        "speculation_config": Given(own_words | speculation.config, file.where("speculation", "config")),
     }
     named = speculation.method is Method.DRAFT_MODEL and "draft" not in found.profile.simulator
     if named and speculation.model is not None:

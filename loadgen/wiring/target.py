@@ -1,12 +1,11 @@
 """The target that options name, and what it answers."""
 
-import os
-
 from loadgen.adapters.http.control import control_client
 from loadgen.adapters.http.destination import Destination
 from loadgen.adapters.servers.generic import TargetFacts, probe_target
 from loadgen.core.errors import ConfigError
 from loadgen.options.target import TargetOptions
+from loadgen.wiring.api_key import api_key_from
 
 
 def destination_of(options: TargetOptions) -> Destination:
@@ -15,7 +14,7 @@ def destination_of(options: TargetOptions) -> Destination:
         raise ConfigError("--url: this option is needed")
     return Destination.from_url(
         options.url,
-        api_key=_api_key(options.api_key_env),
+        api_key=api_key_from(options.api_key_env),
         headers=options.header,
         ca_file=None if options.ca_file is None else str(options.ca_file),
         client_cert=None if options.client_cert is None else str(options.client_cert),
@@ -34,12 +33,3 @@ async def ask_target(destination: Destination, options: TargetOptions, *, try_re
             try_requests=try_requests,
             locate=destination.request_target,
         )
-
-
-def _api_key(variable: str | None) -> str | None:
-    if variable is None:
-        return None
-    key = os.environ.get(variable)
-    if not key:
-        raise ConfigError(f"--api-key-env: expected a key in the environment variable {variable}, which is not set")
-    return key

@@ -86,6 +86,8 @@ def _resolved(facts: ServerFacts) -> dict[str, Any]:
         "scheduler_config": {
             "runner_type": "generate",
             "max_num_batched_tokens": facts.token_budget,
+            # set where vLLM speculates, so that two arms differ here without being set differently
+            "max_num_scheduled_tokens": None if facts.speculator is None else facts.token_budget,
             "max_num_seqs": facts.max_sequences,
             "enable_chunked_prefill": True,
             "policy": "fcfs",

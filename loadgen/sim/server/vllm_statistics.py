@@ -6,7 +6,8 @@ a request of one token has a time per output token of 0; a request whose client 
 nor in any histogram of finished requests.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +21,8 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
 
 from loadgen.core.simulation.engine import Step
 from loadgen.core.units import seconds
@@ -49,11 +52,12 @@ class VllmStatistics:
     def __init__(self, facts: ServerFacts) -> None:
         self._facts = facts
         self._registry = CollectorRegistry()
-        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        for collector in (PlatformCollector, GCCollector, _Process):
             collector(registry=self._registry)
         self._unscheduled: dict[int, Answer] = {}
         self._last_ns: dict[int, int] = {}
         self._siblings: dict[int, list[int]] = {}
+        self._load = Load(running=0, waiting=0, kv_used_ratio=0.0)
         self._make_gauges()
         self._make_counters()
         self._make_histograms()
@@ -70,7 +74,7 @@ class VllmStatistics:
 
     def stepped(self, step: Step, parts: Sequence[tuple[Answer, Part]], load: Load) -> None:
         """A step ended and gave these parts; answers already hold what it added."""
-        self._set_load(load.running, load.waiting, load.kv_used_ratio)
+        self._show(load)
         self._count_admitted(step.cached_tokens)
         if self._facts.speculator is not None and step.draft_tokens:
             self._count_drafts(step)
@@ -93,8 +97,10 @@ class VllmStatistics:
         waiting = self._unscheduled.pop(answer.key, None) is not None
         self._last_ns.pop(answer.key, None)
         if reason == "abort":
-            # Nothing but a later step would say so, and perhaps there is none.
-            (self._waiting if waiting else self._running).dec()
+            # Else only a later step would show it, and perhaps there is none.
+            load = self._load
+            running, queued = load.running - (not waiting), max(load.waiting - waiting, 0)
+            self._show(Load(running=running, waiting=queued, kv_used_ratio=load.kv_used_ratio if running else 0.0))
             self._siblings.pop(id(answer.asked), None)
             return
         self._success[reason].inc()
@@ -102,11 +108,12 @@ class VllmStatistics:
 
     # How it is counted
 
-    def _set_load(self, running: int, waiting: int, kv_used_ratio: float) -> None:
-        self._running.set(running)
-        self._waiting.set(waiting)
-        self._waiting_for["capacity"].set(waiting)
-        self._kv_used.set(kv_used_ratio)
+    def _show(self, load: Load) -> None:
+        self._load = load
+        self._running.set(load.running)
+        self._waiting.set(load.waiting)
+        self._waiting_for["capacity"].set(load.waiting)
+        self._kv_used.set(load.kv_used_ratio)
 
     def _count_admitted(self, cached_tokens: dict[int, int]) -> None:
         """The look-up in the prefix cache, once a request: what a preempted one finds later does not count."""
@@ -254,6 +261,22 @@ class VllmStatistics:
     ) -> dict[str, _Metric]:
         metric = kind(f"vllm:{name}", text, ["model_name", "engine", label], registry=self._registry)
         return {value: metric.labels(self._facts.model, ENGINE, value) for value in values}
+
+
+class _Process(ProcessCollector):
+    """This process, as if it had started when the counting did: so a restarted server shows that it is another."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._started_unix_s = time.time()
+        super().__init__(registry=registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """The families of the page's next scrape."""
+        for family in super().collect():
+            if family.name == "process_start_time_seconds":
+                yield GaugeMetricFamily(family.name, family.documentation, value=self._started_unix_s)
+            else:
+                yield family
 
 
 def _one_two_five(most: int) -> tuple[int, ...]:

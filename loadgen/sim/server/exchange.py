@@ -58,6 +58,8 @@ class RefusedError(Exception):
 class Output:
     """One choice's whole output, known before the first step: token ids, the text and log-probability of each.
 
+    `texts` is what each token adds to the answer. Where stop strings are looked for that comes some characters late, as
+    in vLLM, and is not the token's own text.
     `top_logprobs` holds, for each token, the asked number of alternatives as (text, log-probability), best first; empty
     when none were asked for. `finish_reason` is `stop` (the model's own end, or a stop string) or `length`;
     `stop_reason` is the stop string that ended it.

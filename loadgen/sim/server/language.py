@@ -29,8 +29,8 @@ LENGTH_SPREAD = 0.86
 """Log-normal sigma of answers' lengths: the standard deviation of ln(tokens) over the 19,366 answers of Azure's public
 conversation trace of 2023 (over its code trace, 0.85)."""
 
-_GREEDY_BELOW, _LEAST_TEMPERATURE = 1e-5, 0.01
-"""As in vLLM: colder is greedy, and between the two counts as the second."""
+GREEDY_BELOW, _LEAST_TEMPERATURE = 1e-5, 0.01
+"""As in vLLM: a colder temperature is greedy, one between the two counts as the second."""
 
 _ROW_BITS, _SHAPE_BITS = 10, 4
 _ROW_SHIFT, _SHAPE_SHIFT = 64 - _ROW_BITS, 64 - _ROW_BITS - _SHAPE_BITS
@@ -74,7 +74,7 @@ class LanguageModel:
         return tuple(self._choice(asked, state, seed + index) for index in range(asked.n))
 
     def _choice(self, asked: Asked, state: int, seed: int) -> Output:
-        greedy = asked.temperature < _GREEDY_BELOW
+        greedy = asked.temperature < GREEDY_BELOW
         edges = _edges(1.0, 1.0) if greedy else _edges(asked.temperature, asked.top_p)
         origin = state if greedy else state ^ (seed * _SPREAD_SEEDS & _STATE_MASK)
         draws, errors = random.Random(origin), random.Random(origin ^ _STATE_MASK)
@@ -130,7 +130,7 @@ def distribution(ids: Sequence[int], *, temperature: float = 1.0, top_p: float =
     """What the model goes on with after these tokens, as probabilities by id, and an answer's own end left aside."""
     state = _folded(ids)
     candidates = _following().get(ids[-1], _rows()[_Place.WITHIN])[state >> _ROW_SHIFT]
-    if temperature < _GREEDY_BELOW:
+    if temperature < GREEDY_BELOW:
         return {candidates[0]: 1.0}
     chances = _probabilities(temperature, top_p)[state >> _SHAPE_SHIFT & _SHAPE_MASK]
     return {token: chance for token, chance in zip(candidates, chances, strict=True) if chance}

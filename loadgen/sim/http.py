@@ -6,7 +6,6 @@ answered. An exchange is answered whole (`respond`) or as a stream of chunks (`b
 
 import asyncio
 import gc
-import json
 import os
 import signal
 import socket
@@ -32,13 +31,14 @@ def chunk(data: bytes) -> bytes:
 class Exchange:
     """One request and the way to answer it.
 
-    `headers` have lower-case names. `received_ns` is the instant at which its last bytes were read. `on_gone` is called
-    once if the client leaves before the end of the answer, `on_writable` when it reads again after `paused`.
+    `path` is its `target` without the query; `headers` have lower-case names. `received_ns` is the instant at which its
+    last bytes were read. `on_gone` is called if the client leaves before the end of the answer, `on_writable` when it
+    reads again after it was `paused`.
     """
 
     def __init__(self, connection: "Connection", received_ns: int) -> None:
         self._connection = connection
-        self.method, self.path, self.query = "", "", ""
+        self.method, self.target, self.path = "", "", ""
         self.headers: dict[str, str] = {}
         self.body = b""
         self.keep_alive = False
@@ -74,12 +74,13 @@ class Exchange:
     def end(self) -> None:
         """The answer is complete: the next request's turn."""
         if self.open:
-            self._connection.ended(self)
+            self._connection.leave()
+            self._connection.proceed(keep_alive=self.keep_alive)
 
     def cut(self) -> None:
         """Closes the connection after what was written, in the middle of an answer."""
         if self.open:
-            self._connection.drop()
+            self._connection.leave()
             self._connection.transport.close()
 
     def reset(self) -> None:
@@ -88,7 +89,7 @@ class Exchange:
             transport = self._connection.transport
             linger = struct.pack("ii", 1, 0)
             transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-            self._connection.drop()
+            self._connection.leave()
             transport.abort()
 
     def _head(self, status: int, content_type: str, length: str, headers: Mapping[str, str]) -> bytes:
@@ -138,11 +139,10 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It has left, or was left."""
-        gone, self.current = self.current, None
-        self._deaf = True
+        gone = _nothing if self.current is None else self.current.on_gone
+        self.leave()
         self._waiting.clear()
-        if gone is not None:
-            gone.on_gone()
+        gone()
 
     def data_received(self, data: bytes) -> None:
         """It has sent something."""
@@ -200,29 +200,35 @@ class Connection(asyncio.Protocol):
             return
         exchange = Exchange(self, self._read_ns)
         exchange.method = self._parser.get_method().decode("latin-1")
-        exchange.path, _, exchange.query = self._url.decode("latin-1").partition("?")
+        exchange.target = self._url.decode("latin-1")
+        exchange.path = exchange.target.partition("?")[0]
         exchange.headers, exchange.body = self._headers, bytes(self._body)
         exchange.keep_alive = self._parser.should_keep_alive()
         self._waiting.append(exchange)
 
     # The order of answers
 
-    def ended(self, exchange: Exchange) -> None:
-        """The current exchange has its answer."""
-        self.current = None
-        if exchange.keep_alive:
-            asyncio.get_running_loop().call_soon(self._advance)
-        else:
-            self._hang_up()
+    def leave(self) -> None:
+        """The current exchange is over, one way or another."""
+        if self.current is not None:
+            self.current.on_gone = self.current.on_writable = _nothing  # so that no cycle keeps what they hold
+            self.current = None
 
-    def drop(self) -> None:
-        """The current exchange gets no further answer, and nothing else is read."""
-        self.current = None
-        self._deaf = True
-        self._waiting.clear()
+    def proceed(self, *, keep_alive: bool) -> None:
+        """To the next request, or to the end. Nothing more comes then, but the connection closes a little later: a
+        client that still sends would get a reset instead of its answer.
+        """
+        loop = asyncio.get_running_loop()
+        if keep_alive:
+            loop.call_soon(self._advance)
+        else:
+            self._deaf = True
+            self._waiting.clear()
+            self.transport.write_eof()
+            loop.call_later(_LINGER_S, self.transport.close)
 
     def _advance(self) -> None:
-        while self.current is None and self._waiting:
+        while self.current is None and self._waiting and not self.transport.is_closing():
             self.current = self._waiting.popleft()
             self._answer(self.current)
         if len(self._waiting) > _READ_AHEAD:
@@ -232,6 +238,8 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, status: int) -> None:
         """Nothing more is read. What was read before is answered first."""
+        if self._deaf:
+            return
         self._deaf = True
         last = self._waiting[-1] if self._waiting else self.current
         if last is not None:
@@ -242,18 +250,16 @@ class Connection(asyncio.Protocol):
         else:
             self.transport.close()
 
-    def _hang_up(self) -> None:
-        """Says that nothing more comes, and closes a little later: a client that still sends would get a reset instead
-        of its answer."""
-        self._deaf = True
-        self.transport.write_eof()
-        asyncio.get_running_loop().call_later(_LINGER_S, self.transport.close)
-
 
 async def listen(
-    connection: Callable[[], Connection], host: str, port: int, *, model: str, until_stdin_closes: bool
+    connection: Callable[[], Connection],
+    host: str,
+    port: int,
+    *,
+    listening: Callable[[str, int], None],
+    until_stdin_closes: bool,
 ) -> None:
-    """Serves until SIGTERM, SIGINT or, if asked, the end of standard input; prints where once it listens."""
+    """Serves until SIGTERM, SIGINT or, if asked, the end of standard input. `listening` gets URL and port."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
@@ -264,6 +270,6 @@ async def listen(
     shown = f"[{host}]" if ":" in host else host
     gc.freeze()
     gc.set_threshold(100_000, 50, 1000)  # a full collection among the writes would be lateness of our own
-    print(json.dumps({"url": f"http://{shown}:{bound}", "port": bound, "model": model}), flush=True)  # noqa: T201
+    listening(f"http://{shown}:{bound}", bound)
     await stop.wait()
     server.close()

@@ -218,12 +218,15 @@ def _json(status: int, value: Any) -> tuple[int, str, bytes]:
 
 
 async def serve(truth: Truth, host: str, port: int, *, until_stdin_closes: bool) -> None:
-    """Serves until it is told to stop; see `listen`."""
+    """Serves until it is told to stop, as `listen` has it; prints where once it listens."""
 
     def connected() -> Connection:
         return Connection(time.monotonic_ns, truth.answer)
 
-    await listen(connected, host, port, model=truth.model, until_stdin_closes=until_stdin_closes)
+    def listening(url: str, port: int) -> None:
+        print(json.dumps({"url": url, "port": port, "model": truth.model}), flush=True)  # noqa: T201
+
+    await listen(connected, host, port, listening=listening, until_stdin_closes=until_stdin_closes)
 
 
 def main(arguments: list[str] | None = None) -> None:

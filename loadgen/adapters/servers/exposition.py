@@ -1,6 +1,7 @@
 """A metrics page in Prometheus' text form, as far as it is asked for: from text to series to sums over them."""
 
 import math
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -11,6 +12,8 @@ from loadgen.core.server.sample import Counters
 
 Names = tuple[str, ...]
 """What one figure has been called over an engine's versions, newest first."""
+
+_NAME = re.compile(r"\s*([^\s{]+)")
 
 PROCESS_START = "process_start_time_seconds"
 _SHOWN_CHARACTERS = 120
@@ -87,12 +90,13 @@ def read_page(text: str, wanted: Collection[str]) -> Page:
         raise ValueError("the metrics page is cut off: its last line does not end")
     found: dict[tuple[str, frozenset[tuple[str, str]]], Series] = {}
     for number, line in enumerate(text.split("\n"), start=1):
-        if line.partition("{")[0].partition(" ")[0].strip() not in wanted:
+        name = _NAME.match(line)
+        if name is None or name[1] not in wanted:
             continue
         series = _series(line, number)
         known = found.setdefault((series.name, frozenset(series.labels.items())), series)
         if known.value != series.value:
-            raise ValueError(f"line {number}: {_shown(line)} is on the page before, with {known.value:g}")
+            raise ValueError(f"line {number}: {_shown(line)} was there before with another value")
     return Page(tuple(found.values()))
 
 
@@ -126,9 +130,9 @@ def expect_some(page: Page, engine: str) -> None:
 def _series(line: str, number: int) -> Series:
     try:
         ((sample,),) = [family.samples for family in text_string_to_metric_families(line)]
-    except (ValueError, IndexError) as fault:
+        value = float(sample.value)
+    except (ValueError, IndexError, OverflowError) as fault:
         raise ValueError(f"line {number}: {_shown(line)} cannot be read") from fault
-    value = float(sample.value)
     return Series(name=sample.name, labels=sample.labels, value=value if math.isfinite(value) else None)
 
 

@@ -48,9 +48,11 @@ _REPEATING = ("tp_rank", "pp_rank", "moe_ep_rank")
 def sglang_samples(text: str, *, model: str) -> tuple[ServerSample, ...]:
     """The page's one sample, named 0. Over data-parallel ranks requests are sums and cache use is the fullest rank's.
 
-    Raises ValueError for what is no metrics page.
+    Raises ValueError for what is no metrics page, or another engine's.
     """
     page = read_page(text, _WANTED)
+    if text.strip() and "sglang:" not in text:
+        raise ValueError("nothing on the page is a metric of SGLang")
     ours = _once(of_model(page, model))
     length = _common(ours, _ACCEPTANCE_LENGTH)
     # 0 is what a server without speculation shows

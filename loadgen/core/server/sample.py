@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 SCRAPE_SCHEMA = "loadgen.scrape/1"
+GPU_SOURCE = "gpu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

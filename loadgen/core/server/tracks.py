@@ -1,0 +1,95 @@
+"""What was read of each engine process, or GPU, over time, once for each."""
+
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
+from typing import Generic, Self, TypeVar
+
+from loadgen.core.server.sample import GPU_SOURCE, Counters, GpuSample, Scrape, ServerSample
+
+Sample = TypeVar("Sample", ServerSample, GpuSample)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading(Generic[Sample]):
+    """One page at one instant, ns: a process's or a GPU's part of it.
+
+    `sample` is None where a good page said nothing of it, and where the page could not be read, which `failed` tells.
+    """
+
+    taken_ns: int
+    sample: Sample | None
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Track(Generic[Sample]):
+    """All readings of one process or GPU, in order of time; `source` is the page, `name` what it is called there."""
+
+    source: str
+    name: str
+    readings: tuple[Reading[Sample], ...]
+
+    def within(self, first_ns: int, last_ns: int) -> Self:
+        """The track from one instant to another, both included."""
+        kept = tuple(each for each in self.readings if first_ns <= each.taken_ns <= last_ns)
+        return type(self)(source=self.source, name=self.name, readings=kept)
+
+
+def by_source(scrapes: Iterable[Scrape]) -> dict[str, list[Scrape]]:
+    """The scrapes of each page, in order of time."""
+    found: dict[str, list[Scrape]] = {}
+    for scrape in sorted(scrapes, key=lambda scrape: scrape.taken_ns):
+        found.setdefault(scrape.source, []).append(scrape)
+    return dict(sorted(found.items()))
+
+
+def server_tracks(scrapes: Iterable[Scrape]) -> tuple[tuple[Track[ServerSample], ...], tuple[str, ...]]:
+    """The tracks of engine processes, and notes in words on those that were left out.
+
+    A front end may show one process under several addresses. Two pages are of one process when they have the same
+    engine and start and once the very same counters, above zero: the sums of seconds among them do not meet by chance.
+    """
+    kept: list[Track[ServerSample]] = []
+    owners: dict[tuple[str, float | None, Counters], Track[ServerSample]] = {}
+    notes = []
+    for source, pages in by_source(scrapes).items():
+        for engine in sorted({sample.engine for page in pages for sample in page.samples}):
+            track = Track(source=source, name=engine, readings=tuple(_server_reading(page, engine) for page in pages))
+            shown = _shown(track)
+            twin = next((owners[key] for key in shown if key in owners), None)
+            if twin is not None:
+                notes.append(f"pages {twin.source} and {source} show the same process {engine}, which is counted once")
+                continue
+            kept.append(track)
+            owners |= dict.fromkeys(shown, track)
+    return tuple(kept), tuple(notes)
+
+
+def gpu_tracks(scrapes: Iterable[Scrape]) -> tuple[Track[GpuSample], ...]:
+    """The tracks of the GPUs."""
+    pages = by_source(scrapes).get(GPU_SOURCE, [])
+    names = sorted({gpu.gpu for page in pages for gpu in page.gpus})
+    return tuple(
+        Track(source=GPU_SOURCE, name=name, readings=tuple(_gpu_reading(page, name) for page in pages))
+        for name in names
+    )
+
+
+def _server_reading(page: Scrape, engine: str) -> Reading[ServerSample]:
+    sample = next((sample for sample in page.samples if sample.engine == engine), None)
+    return Reading(taken_ns=page.taken_ns, sample=sample, failed=page.fault is not None)
+
+
+def _gpu_reading(page: Scrape, name: str) -> Reading[GpuSample]:
+    sample = next((gpu for gpu in page.gpus if gpu.gpu == name), None)
+    return Reading(taken_ns=page.taken_ns, sample=sample, failed=page.fault is not None)
+
+
+def _shown(track: Track[ServerSample]) -> list[tuple[str, float | None, Counters]]:
+    """What tells a process from others: each state of its counters in which anything is above zero."""
+    samples = [each.sample for each in track.readings if each.sample is not None]
+    return [(track.name, each.started_unix_s, each.counters) for each in samples if _counted(each.counters)]
+
+
+def _counted(counters: Counters) -> bool:
+    return any(any(value) if isinstance(value, tuple) else value for value in astuple(counters))

@@ -1,11 +1,11 @@
-"""What the servers' answers have in common: server-sent events, and the usage and log-probabilities of OpenAI's API."""
+"""What the servers' answers have in common: server-sent events, and usage, log-probabilities and errors as JSON."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from loadgen.sim.server.exchange import Answer, Output, Part
+from loadgen.sim.server.exchange import Answer, Output, Part, RefusedError
 
 DONE = b"data: [DONE]\n\n"
 
@@ -24,8 +24,19 @@ def text_of(answer: Answer, part: Part) -> str:
 
 def usage_of(answers: Sequence[Answer]) -> dict[str, Any]:
     """The tokens of all choices so far; the prompt counts once."""
-    prompt, completion = len(answers[0].asked.prompt_ids), sum(answer.emitted for answer in answers)
+    return usage_at(answers[0], sum(answer.emitted for answer in answers))
+
+
+def usage_at(answer: Answer, completion: int) -> dict[str, Any]:
+    """Usage after this many output tokens."""
+    prompt = len(answer.asked.prompt_ids)
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+
+def flat_error(refused: RefusedError) -> dict[str, Any]:
+    """An error as SGLang and TensorRT-LLM have it, without OpenAI's `error` around it."""
+    told = {"message": refused.message, "type": refused.kind, "param": refused.param}
+    return {"object": "error"} | told | {"code": refused.status}
 
 
 def chat_logprobs(output: Output, start: int, stop: int) -> dict[str, Any]:

@@ -20,7 +20,17 @@ from loadgen.core.simulation.engine import Step
 from loadgen.core.simulation.speculator import Method
 from loadgen.core.units import NS_PER_S, seconds
 from loadgen.sim.server.dialect import Load, Reply, ServerFacts, Statistics
-from loadgen.sim.server.events import DONE, chat_logprobs, completions_logprobs, encode, sse, text_of, usage_of
+from loadgen.sim.server.events import (
+    DONE,
+    chat_logprobs,
+    completions_logprobs,
+    encode,
+    flat_error,
+    sse,
+    text_of,
+    usage_at,
+    usage_of,
+)
 from loadgen.sim.server.exchange import Answer, Part, RefusedError, Route
 from loadgen.sim.server.pages import Buckets, MetricsPage, json_page
 
@@ -90,9 +100,7 @@ class SglangDialect:
             return b""
         chunk = self._chunk(answer, [choice])
         if asked.continuous_usage:
-            prompt = len(asked.prompt_ids)
-            counts = {"prompt_tokens": prompt, "completion_tokens": part.stop, "total_tokens": prompt + part.stop}
-            chunk["usage"] = counts | {"prompt_tokens_details": None, "reasoning_tokens": 0}
+            chunk["usage"] = usage_at(answer, part.stop) | {"prompt_tokens_details": None, "reasoning_tokens": 0}
         return sse(chunk)
 
     def closing(self, answers: Sequence[Answer]) -> bytes:
@@ -142,11 +150,11 @@ class SglangDialect:
 
     def refusal(self, refused: RefusedError) -> bytes:
         """The body of an error response: flat, unlike OpenAI's."""
-        return encode(_error(refused.message, refused.kind, refused.param, refused.status))
+        return encode(flat_error(refused))
 
     def error_event(self, message: str) -> bytes:
         """The error of a stream that had begun, with the end marker."""
-        return sse({"error": _error(message, "INTERNAL_SERVER_ERROR", None, 500)}) + DONE
+        return sse({"error": flat_error(RefusedError(500, "INTERNAL_SERVER_ERROR", message))}) + DONE
 
     # Pages
 
@@ -377,10 +385,6 @@ class SglangStatistics:
             self._total_verified += self._verified
             self._total_accepted += self._accepted
             self._verified = self._accepted = 0
-
-
-def _error(message: str, kind: str, param: str | None, code: int) -> dict[str, Any]:
-    return {"object": "error", "message": message, "type": kind, "param": param, "code": code}
 
 
 def _usage(answers: Sequence[Answer]) -> dict[str, Any]:

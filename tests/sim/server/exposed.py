@@ -5,6 +5,18 @@ from dataclasses import dataclass
 
 from prometheus_client.parser import text_string_to_metric_families
 
+UNTOLD = {
+    "vllm:estimated_flops_per_gpu": "an estimate of the GPU's work, zero unless asked for",
+    "vllm:estimated_read_bytes_per_gpu": "the same",
+    "vllm:estimated_write_bytes_per_gpu": "the same",
+    "http_requests": "of the web framework, about handlers and not about generation",
+    "http_request_size_bytes": "the same",
+    "http_response_size_bytes": "the same",
+    "http_request_duration_seconds": "the same",
+    "http_request_duration_highr_seconds": "the same",
+}
+"""Metrics of a real vLLM that the simulated one does not have, and why."""
+
 # Their values name a model, a host or a bound, or are values in disguise.
 _FREE = {"model_name", "version", "patchlevel", "minor", "major", "implementation"}
 
@@ -32,6 +44,13 @@ def families(page: bytes) -> dict[str, Family]:
             samples.add((sample.name, frozenset((name, None if name in free else labels[name]) for name in labels)))
         found[family.name] = Family(family.type, frozenset(samples), tuple(bounds))
     return found
+
+
+def unlike(*, real: dict[str, Family], given: dict[str, Family]) -> dict[str, tuple[Family | None, Family | None]]:
+    """What differs between a real vLLM's page and the simulator's, by name, but for UNTOLD."""
+    names = {name for name in real if name.removesuffix("_created") not in UNTOLD} | given.keys()
+    pairs = {name: (real.get(name), given.get(name)) for name in names}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def values(page: bytes) -> dict[str, float]:

@@ -43,28 +43,36 @@ def events_of(body: bytes) -> list[bytes]:
 
 
 def ordered(event: bytes) -> str:
-    """An event or a body as text that tells the order of keys and the types of values, but not the spacing."""
-    data = event.removeprefix(b"data: ").rstrip()
-    return json.dumps(json.loads(data)) if data.startswith(b"{") else data.decode()
-
-
-def without_timings(event: bytes, fingerprint: str) -> str:
-    """The same of what was recorded, as a server without timings of its own and with that fingerprint tells it."""
+    """An event or a body as text that tells the order of keys and the types of values, but neither the spacing nor the
+    fingerprint, by which every server differs.
+    """
     data = event.removeprefix(b"data: ").rstrip()
     if not data.startswith(b"{"):
         return data.decode()
     value = json.loads(data)
-    if "system_fingerprint" in value:
-        value["system_fingerprint"] = fingerprint
-    if metrics := value.get("metrics"):
-        whole = not event.startswith(b"data: ")
-        told = {
-            name: None if name in TIMINGS else part for name, part in metrics.items() if whole or name not in TIMINGS
-        }
-        value["metrics"] = told if any(told.values()) else None
-        if not whole and not told:
-            del value["metrics"]
+    if value.get("system_fingerprint", "").startswith("vllm-0.32.0"):
+        value["system_fingerprint"] = "vllm"
     return json.dumps(value)
+
+
+def without_timings(body: bytes) -> bytes:
+    """What was recorded, as a server without timings of its own tells it."""
+    if not body.startswith(b"data: "):
+        return _without_timings(body, whole=True)
+    return b"".join(b"data: %b\n\n" % _without_timings(event[6:-2], whole=False) for event in events_of(body))
+
+
+def _without_timings(data: bytes, *, whole: bool) -> bytes:
+    if b'"metrics":{' not in data:
+        return data
+    value = json.loads(data)
+    metrics: dict[str, Any] = value.pop("metrics")
+    if whole:
+        told = {name: None if name in TIMINGS else part for name, part in metrics.items()}
+        value["metrics"] = told if any(told.values()) else None
+    elif told := {name: part for name, part in metrics.items() if name not in TIMINGS}:
+        value["metrics"] = told
+    return json.dumps(value).encode()
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from loadgen.core.metrics.per_request import REQUEST_METRICS, is_good, own_lag_s
+from loadgen.core.metrics.per_request import REQUEST_METRICS, is_good, output_tokens, own_lag_s
 from loadgen.core.record import Outcome, RequestRecord
 from loadgen.core.request import Phase
 
@@ -16,7 +16,7 @@ Mask = NDArray[np.bool_]
 
 _AS_RECORDED = ("seq", "due_ns", "sent_ns", "closed_ns", "cap_wait_ns", "input_tokens")
 _OUTCOMES = tuple(Outcome)
-_OWN = {"own_lag_s": own_lag_s}
+_OWN = {"own_lag_s": own_lag_s, "output_tokens": output_tokens}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

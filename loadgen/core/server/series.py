@@ -3,12 +3,15 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import fmean
 from typing import Any
 
-from loadgen.core.server.sample import Counters, Gauges, GpuSample, Scrape, ServerSample
+from loadgen.core.server.sample import Counters, GpuSample, Scrape, ServerSample
 from loadgen.core.server.tracks import Track, gpu_tracks, server_tracks
 from loadgen.core.server.window import Reset, difference
 from loadgen.core.units import seconds
+
+Values = tuple[float | None, ...]
 
 MIN_KNOWN_RATIO = 0.5
 """From this share of a bin on that readings cover, the bin has a value: what they cover stands for the whole."""
@@ -23,16 +26,16 @@ class ServerSeries:
     """
 
     edges_s: tuple[float, ...]
-    running_requests: tuple[float | None, ...]
-    waiting_requests: tuple[float | None, ...]
-    kv_used_mean_ratio: tuple[float | None, ...]
-    kv_used_max_ratio: tuple[float | None, ...]
-    prompt_tokens_per_s: tuple[float | None, ...]
-    generation_tokens_per_s: tuple[float | None, ...]
-    preemptions_per_s: tuple[float | None, ...]
-    prefix_hit_ratio: tuple[float | None, ...]
-    acceptance_length: tuple[float | None, ...]
-    gpu_power_w: tuple[float | None, ...]
+    running_requests: Values
+    waiting_requests: Values
+    kv_used_mean_ratio: Values
+    kv_used_max_ratio: Values
+    prompt_tokens_per_s: Values
+    generation_tokens_per_s: Values
+    preemptions_per_s: Values
+    prefix_hit_ratio: Values
+    acceptance_length: Values
+    gpu_power_w: Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +59,29 @@ def server_series(scrapes: Iterable[Scrape], edges_ns: Sequence[int]) -> ServerS
     processes = [list(_server_pieces(track)) for track in server_tracks(scrapes)[0]]
     gpus = [list(_gpu_pieces(track)) for track in gpu_tracks(scrapes)]
 
-    def gauge(name: str) -> list[list[float | None]]:
-        return [_binned(pieces, edges_ns, _gauge(name)) for pieces in processes]
+    def joined(parts: Sequence[Sequence[_Piece]], amount: _Amount, join: Callable[[list[float]], float]) -> Values:
+        """One value a bin from those of each process or GPU; None where one of them has none."""
+        binned = [_binned(pieces, edges_ns, amount) for pieces in parts]
+        each_bin = [[values[place] for values in binned] for place in range(len(edges_ns) - 1)]
+        known = [[value for value in values if value is not None] for values in each_bin]
+        return tuple(join(values) if len(values) == len(parts) > 0 else None for values in known)
 
-    def rate(name: str) -> list[float | None]:
-        return _sums([_binned(pieces, edges_ns, _growth(name)) for pieces in processes])
+    def total(name: str) -> Values:
+        return joined(processes, _growth(name), sum)
 
-    kv_used = gauge("kv_used_ratio")
-    accepted, drafts = rate("accepted_tokens"), rate("drafts")
+    accepted_a_draft = _ratios(total("accepted_tokens"), total("drafts"))
     return ServerSeries(
         edges_s=tuple(seconds(edge) for edge in edges_ns),
-        running_requests=tuple(_sums(gauge("running_requests"))),
-        waiting_requests=tuple(_sums(gauge("waiting_requests"))),
-        kv_used_mean_ratio=tuple(None if each is None else each / len(kv_used) for each in _sums(kv_used)),
-        kv_used_max_ratio=tuple(_each_bin(kv_used, max)),
-        prompt_tokens_per_s=tuple(rate("prompt_tokens")),
-        generation_tokens_per_s=tuple(rate("generation_tokens")),
-        preemptions_per_s=tuple(rate("preemptions")),
-        prefix_hit_ratio=tuple(_ratios(rate("prefix_hit_tokens"), rate("prefix_query_tokens"))),
-        acceptance_length=tuple(None if each is None else 1 + each for each in _ratios(accepted, drafts)),
-        gpu_power_w=tuple(_sums([_binned(pieces, edges_ns, _gauge("power_w")) for pieces in gpus])),
+        running_requests=joined(processes, _gauge("running_requests"), sum),
+        waiting_requests=joined(processes, _gauge("waiting_requests"), sum),
+        kv_used_mean_ratio=joined(processes, _gauge("kv_used_ratio"), fmean),
+        kv_used_max_ratio=joined(processes, _gauge("kv_used_ratio"), max),
+        prompt_tokens_per_s=total("prompt_tokens"),
+        generation_tokens_per_s=total("generation_tokens"),
+        preemptions_per_s=total("preemptions"),
+        prefix_hit_ratio=_ratios(total("prefix_hit_tokens"), total("prefix_query_tokens")),
+        acceptance_length=tuple(None if each is None else 1 + each for each in accepted_a_draft),
+        gpu_power_w=joined(gpus, _gauge("power_w"), sum),
     )
 
 
@@ -125,15 +131,15 @@ def _binned(pieces: Sequence[_Piece], edges_ns: Sequence[int], amount: _Amount) 
     for piece in pieces:
         while place < len(sums) and edges_ns[place + 1] <= piece.begin_ns:
             place += 1
-        for bin_ in range(place, len(sums)):
-            begin_ns, end_ns = max(piece.begin_ns, edges_ns[bin_]), min(piece.end_ns, edges_ns[bin_ + 1])
-            if edges_ns[bin_] >= piece.end_ns:
+        span_ns = piece.end_ns - piece.begin_ns
+        for reached in range(place, len(sums)):
+            if edges_ns[reached] >= piece.end_ns:
                 break
-            span_ns = piece.end_ns - piece.begin_ns
+            begin_ns, end_ns = max(piece.begin_ns, edges_ns[reached]), min(piece.end_ns, edges_ns[reached + 1])
             found = amount(piece, (begin_ns - piece.begin_ns) / span_ns, (end_ns - piece.begin_ns) / span_ns)
-            if found is not None and end_ns > begin_ns:
-                sums[bin_] += found
-                known_s[bin_] += seconds(end_ns - begin_ns)
+            if found is not None:
+                sums[reached] += found
+                known_s[reached] += seconds(end_ns - begin_ns)
     widths_s = [seconds(after - before) for before, after in pairwise(edges_ns)]
     return [
         total / known if known and known >= MIN_KNOWN_RATIO * width else None
@@ -141,18 +147,7 @@ def _binned(pieces: Sequence[_Piece], edges_ns: Sequence[int], amount: _Amount) 
     ]
 
 
-def _each_bin(parts: Sequence[Sequence[float | None]], join: Callable[[list[float]], float]) -> list[float | None]:
-    """Parts joined bin by bin; None where one of them has no value, or there are none."""
-    joined: list[float | None] = []
-    for values in zip(*parts, strict=True):
-        known = [value for value in values if value is not None]
-        joined.append(join(known) if len(known) == len(values) else None)
-    return joined
-
-
-def _sums(parts: Sequence[Sequence[float | None]]) -> list[float | None]:
-    return _each_bin(parts, sum)
-
-
-def _ratios(parts: Sequence[float | None], wholes: Sequence[float | None]) -> list[float | None]:
-    return [part / whole if part is not None and whole else None for part, whole in zip(parts, wholes, strict=True)]
+def _ratios(parts: Values, wholes: Values) -> Values:
+    return tuple(
+        part / whole if part is not None and whole else None for part, whole in zip(parts, wholes, strict=True)
+    )

@@ -147,14 +147,10 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """It has sent something."""
         self._read_ns = self._now_ns()
-        while data and not self._deaf:
+        if not self._deaf:
             try:
                 self._parser.feed_data(data)
-                break
-            except httptools.HttpParserUpgrade as switch:  # not taken up: the request is served as it is
-                data = data[switch.args[0] :]
-                self._parser = httptools.HttpRequestParser(self)
-            except httptools.HttpParserError:
+            except (httptools.HttpParserError, httptools.HttpParserUpgrade):  # an upgrade is never taken up
                 self._refuse(400)
         self._advance()
 

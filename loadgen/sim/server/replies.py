@@ -64,7 +64,7 @@ class StreamReply(_Reply):
             earlier = self._unread.get(answer.key)
             self._unread[answer.key] = (answer, part if earlier is None else _joined(earlier[1], part))
         self._coming.clear()
-        if not self._exchange.paused:
+        if self._unread and not self._exchange.paused:
             self._catch_up()
         self._send(self._ready)
         self._ready = []

@@ -196,6 +196,17 @@ def test_an_end_token_without_text_ends_an_answer(kind: Callable[[ServerFacts], 
     assert (answer.text, answer.finish_reason, answer.usage.output_tokens) == ("abc", "stop", 4)
 
 
+@pytest.mark.parametrize(("kind", "deltas"), [(SglangDialect, 2), (LlamacppDialect, 2), (TensorrtLlmDialect, 3)])
+def test_tokens_without_text_need_no_event_of_a_chat(kind: Callable[[ServerFacts], Dialect], deltas: int) -> None:
+    """SGLang and llama.cpp leave out what would be empty, TensorRT-LLM shows that tokens came."""
+    silent = output(3, texts=("a", "", "c"))
+    (stream,) = Driven.of(kind, None).serve((asked(), [silent]))
+    choices = [choice for event in events(b"".join(stream)) for choice in event["choices"]]
+    said = [choice["delta"]["content"] for choice in choices if choice["delta"].get("content") is not None]
+    assert len([text for text in said if text]) == 2
+    assert len(said) == deltas + (kind is SglangDialect)  # whose role event has an empty content
+
+
 @pytest.mark.parametrize("kind", DIALECTS)
 def test_choices_share_a_stream(kind: Callable[[ServerFacts], Dialect]) -> None:
     """Each of two choices has its role, its text and its finish reason under its index."""
@@ -238,6 +249,15 @@ def test_log_probabilities_count_tokens(kind: Callable[[ServerFacts], Dialect], 
     assert answer.stream_tokens == 7
     assert answer.event_tokens is not None
     assert sum(answer.event_tokens) == 7
+    (told,) = (event["choices"][0]["logprobs"] for event in events(stream[0]) if " w0" in json.dumps(event))
+    if "content" in told:
+        first = told["content"][0]
+        alternatives = [(each["token"], each["logprob"], bytes(each["bytes"])) for each in first["top_logprobs"]]
+        assert (first["token"], first["logprob"]) == (" w0", -0.5)
+        assert alternatives == [(" w0", -0.5, b" w0"), ("other", -2.0, b"other")]
+    else:
+        assert (told["tokens"], told["token_logprobs"], told["text_offset"]) == ([" w0"], [-0.5], [0])
+        assert told["top_logprobs"] == [{" w0": -0.5, "other": -2.0}]
 
 
 @pytest.mark.parametrize("kind", DIALECTS)
@@ -268,6 +288,13 @@ def test_a_restart_begins_at_zero(kind: Callable[[ServerFacts], Dialect]) -> Non
     counted = {name for name, value in used.items() if name.endswith("_total") and value}
     assert counted
     assert not any(fresh.get(name) for name in counted)
+
+
+@pytest.mark.parametrize("kind", DIALECTS)
+def test_a_figure_without_an_observation_is_absent(kind: Callable[[ServerFacts], Dialect]) -> None:
+    """Before the first request there are no histograms, and no acceptance by position."""
+    fresh = Driven.of(kind).metrics()
+    assert not any("_bucket" in name or "per_pos" in name or "spec_decode_drafted" in name for name in fresh)
 
 
 # SGLang
@@ -396,6 +423,10 @@ def test_sglang_divides_gaps_by_their_tokens() -> None:
     name = "sglang:inter_token_latency_seconds"
     assert (metrics[f"{name}_count"], metrics[f"{name}_bucket 0.002"], metrics[f"{name}_bucket 0.004"]) == (9, 0, 9)
     assert metrics[f"{name}_sum"] == pytest.approx(3 * STEP_S)
+    baseline = Driven.of(SglangDialect, None)
+    baseline.serve((asked(), [output(10)]))
+    assert baseline.metrics()[f"{name}_bucket 0.006"] == 0
+    assert baseline.metrics()[f"{name}_bucket 0.008"] == 9  # a bound belongs to its bucket
 
 
 def test_sglang_shows_the_cache_hits_of_a_prompt_step() -> None:
@@ -445,6 +476,19 @@ def test_llamacpp_tells_timings_on_its_last_event() -> None:
     assert timings["predicted_ms"] == pytest.approx(3000 * STEP_S)
     assert timings["predicted_per_second"] == pytest.approx(10 / (3 * STEP_S))
     assert b"timings" not in b"".join(stream[:-2])
+
+
+def test_llamacpp_tells_what_came_from_its_cache() -> None:
+    """Tokens of the prompt found and computed, in the timings and in the usage that completions always have."""
+    driven = Driven.of(LlamacppDialect)
+    request = asked(Route.COMPLETIONS, prompt_ids=tuple(range(50)))
+    driven.serve((request, [output(4)]))
+    (stream,) = driven.serve((request, [output(4)]))
+    last = events(b"".join(stream))[-1]
+    assert (last["timings"]["cache_n"], last["timings"]["prompt_n"]) == (32, 18)
+    assert last["usage"]["prompt_tokens_details"] == {"cached_tokens": 32}
+    assert (last["usage"]["prompt_tokens"], last["usage"]["completion_tokens"]) == (50, 4)
+    assert driven.metrics()["llamacpp:prompt_tokens_total"] == 50 + 18
 
 
 def test_llamacpp_without_drafts_tells_none() -> None:

@@ -30,7 +30,7 @@ class _Column:
 
 
 def run_csv(summary: Summary) -> str:
-    """A header and one row: the summary, without its time series."""
+    """A header and one row: the summary, without its time series and other tables."""
     columns = list(_summary_columns([summary]))
     return "".join(_lines(columns, [summary]))
 
@@ -120,7 +120,7 @@ def _columns(of: Any, rows: Sequence[Any], prefix: str, pick: Pick) -> Iterator[
     for field in fields(of):
         name, inner = f"{prefix}{field.name}", _without_none(hints[field.name])
         value = _part(pick, field.name)
-        if inner is TimeSeries:
+        if inner is TimeSeries or _is_table(inner):
             continue
         if is_dataclass(inner):
             yield from _columns(inner, rows, f"{name}.", value)
@@ -132,6 +132,11 @@ def _columns(of: Any, rows: Sequence[Any], prefix: str, pick: Pick) -> Iterator[
                 yield from _columns(get_args(inner)[1], rows, f"{name}.{key}.", _entry(value, key, None))
         else:
             yield _Column(name, value)
+
+
+def _is_table(hint: Any) -> bool:
+    """Whether a field holds rows of its own, which make no cell. Findings do: each is a word or two."""
+    return get_origin(hint) is tuple and is_dataclass(get_args(hint)[0]) and get_args(hint)[0] is not Finding
 
 
 def _record(pair: tuple[float | None, RequestRecord]) -> RequestRecord:

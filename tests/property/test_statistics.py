@@ -17,7 +17,7 @@ from loadgen.core.metrics.slo import SLO_METRICS, parse_slo
 from loadgen.core.metrics.summary import Distribution, Summary
 from loadgen.core.record import Failure, FailureKind, Outcome, RequestRecord, RequestSpeculation, TokenSource
 from loadgen.core.request import Phase
-from loadgen.core.speculation.acceptance import Acceptance, from_event_tokens, pooled
+from loadgen.core.speculation.acceptance import Acceptance, from_step_tokens, pooled
 from loadgen.core.stats.intervals import InFlight
 from loadgen.core.stats.quantiles import PERCENTILES, quantile
 from loadgen.core.stats.sample import Sample, merged
@@ -148,11 +148,11 @@ def test_pooled_acceptance_is_that_of_all_steps_together(parts: list[tuple[int, 
     assert together == pooled(each[::-1])
 
 
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=50))
-def test_stream_steps_emit_every_token_after_the_first_event(event_tokens: list[int]) -> None:
-    """accepted + steps is what came after the first event."""
-    found = from_event_tokens(event_tokens)
-    assert (found.steps or 0) + (found.accepted_tokens or 0) == sum(event_tokens[1:])
+@given(st.lists(st.integers(1, 9), max_size=50))
+def test_steps_emit_what_they_accepted_and_a_token_of_their_own(step_tokens: list[int]) -> None:
+    """accepted + steps is every token."""
+    found = from_step_tokens(np.array(step_tokens, dtype=np.int64))
+    assert (found.steps or 0) + (found.accepted_tokens or 0) == sum(step_tokens)
 
 
 @given(st.dictionaries(st.sampled_from(SLO_METRICS), st.integers(1, 100_000), min_size=1), st.booleans())

@@ -9,17 +9,23 @@ import pytest
 
 from loadgen.core.analysis.analyse import analyse
 from loadgen.core.metrics.summary import (
+    AcceptanceView,
     Analysis,
+    CategoryAcceptance,
     Client,
+    Comparison,
     Concurrency,
     Distribution,
     FailureSample,
     Finding,
     Knee,
     Latency,
+    OutputPositionBin,
     QuantileCurve,
     Rates,
+    RequestAcceptance,
     RequestCounts,
+    RequestPoint,
     Slo,
     Speculation,
     SteadyState,
@@ -29,6 +35,7 @@ from loadgen.core.metrics.summary import (
     Throughput,
     TimeSeries,
     TokenCounts,
+    TpotByAcceptance,
     Verdict,
     WindowFacts,
 )
@@ -39,6 +46,7 @@ from loadgen.core.simulation.prediction import Memory, Prediction, Setting, Traf
 from loadgen.core.simulation.speculator import Method, Speculator
 from loadgen.core.simulation.step_time import EAGLE_8B_ON_H100, LLAMA_8B_ON_H100
 from loadgen.core.simulation.workloads import DEPTH, WORKLOADS
+from loadgen.core.stats.bootstrap import Estimate
 
 EMPTY = Distribution(n=0, missing=0)
 HOSTILE = "</td><svg onload=alert(1)></script><script>alert(2)</script>\x1b[2J\u202eevil <!-- \" ' & `"
@@ -117,6 +125,7 @@ def prediction() -> Prediction:
 
 SPECULATION = Speculation(
     origin="per_request",
+    population="drafting_steps",
     acceptance_length=2.44,
     acceptance_ratio=0.48,
     acceptance_by_position=(0.71, 0.46, 0.27),
@@ -124,6 +133,66 @@ SPECULATION = Speculation(
     drafted_tokens=147_540,
     accepted_tokens=70_819,
     coverage_ratio=0.97,
+    tokens_per_step=2.4,
+    method="eagle3",
+    draft_tokens=3,
+    oversize_events=2,
+    per_request=RequestAcceptance(
+        acceptance_length=Distribution(n=987, missing=1, mean=2.51, min=1.3, max=3.9, p50=2.48, p99=3.7),
+        tokens_per_step=Distribution(n=985, missing=3, mean=2.46, min=1.2, max=3.9, p50=2.43, p99=3.7),
+    ),
+    tpot_by_acceptance=TpotByAcceptance(
+        n=981,
+        slope=Estimate(value=-0.97, low=-1.01, high=-0.93, confidence_ratio=0.95, method="least squares", n=981),
+        correlation=-0.94,
+        points=(RequestPoint(tokens_per_step=1.2, tpot_s=0.0162), RequestPoint(tokens_per_step=3.9, tpot_s=0.0051)),
+    ),
+    by_output_position=(
+        OutputPositionBin(first=1, last=8, requests=985, steps=2_910, tokens_per_step=2.2, low=2.15, high=2.25),
+        OutputPositionBin(first=9, last=16, requests=12, steps=31, tokens_per_step=2.6, low=None, high=None),
+    ),
+    by_category=(
+        CategoryAcceptance(
+            category="summarisation",
+            requests=402,
+            origin="per_request",
+            population="drafting_steps",
+            steps=20_011,
+            acceptance_length=2.81,
+            acceptance_ratio=0.6,
+            tokens_per_step=2.75,
+        ),
+    ),
+    views=(
+        AcceptanceView(
+            origin="per_request",
+            population="drafting_steps",
+            scope="measured_requests",
+            acceptance_length=2.44,
+            acceptance_ratio=0.48,
+            by_position=(0.71, 0.46, 0.27),
+            conditional_by_position=(0.71, 0.648, 0.587),
+            histogram=(14_262, 12_295, 9_344, 13_279),
+            steps=49_180,
+            drafted_tokens=147_540,
+            accepted_tokens=70_819,
+            coverage_ratio=0.97,
+            tokens_per_step=2.4,
+        ),
+    ),
+    agreement=(
+        Comparison(
+            left="counters",
+            right="per_request",
+            quantity="steps",
+            left_value=50_240.0,
+            right_value=50_240.0,
+            difference=0.0,
+            allowed=(0.0, 0.0),
+            agrees=True,
+            why="The same steps: every request that decoded has a block.",
+        ),
+    ),
     notes=("drafts were not made in 3 % of the steps",),
 )
 

@@ -23,6 +23,8 @@ from loadgen.core.metrics.distribution import curve, distribution
 from loadgen.core.metrics.summary import Analysis, Summary, Verdict
 from loadgen.core.record import RequestRecord
 from loadgen.core.run import RunManifest
+from loadgen.core.server.sample import Scrape
+from loadgen.core.speculation.server_side import server_side
 from loadgen.core.stats.intervals import InFlight
 from loadgen.core.stats.quantiles import ESTIMATOR
 from loadgen.core.stats.sample import merged
@@ -31,8 +33,14 @@ from loadgen.core.units import NS_PER_S
 _CURVES = ("ttft_s", "ttft_from_due_s", "tpot_s", "e2el_s")
 
 
-def analyse(records: Callable[[], Iterable[RequestRecord]], manifest: RunManifest) -> Analysis:
-    """The analysis of one run, from its records alone; `records` gives them from the start, in any order, twice.
+def analyse(
+    records: Callable[[], Iterable[RequestRecord]],
+    manifest: RunManifest,
+    scrapes: Callable[[], Iterable[Scrape]] = tuple,
+) -> Analysis:
+    """The analysis of one run, from its records and, where there are any, the pages that were read of its server.
+
+    `records` gives the records from the start, in any order, each time it is called; `scrapes` the pages likewise.
 
     Memory is a few hundred bytes a request and four bytes a gap between events. A run without requests, or one in which
     all failed, has a complete summary with None for what has no value. Raises InternalError when a request has two
@@ -58,7 +66,7 @@ def analyse(records: Callable[[], Iterable[RequestRecord]], manifest: RunManifes
     one_token = run.gaps.one_token.ascending()
     gaps = merged(one_token, run.gaps.others.ascending()) if len(run.gaps.others) else one_token
     completed = int(np.count_nonzero(sections.completed))
-    speculation = run.acceptance.result()
+    speculation = run.acceptance.result(server_side(scrapes, window, sections.in_flight_ns()))
     icl = distribution(gaps, missing=completed - run.gaps.requests, per_s=NS_PER_S)
     itl = distribution(one_token, missing=completed - run.gaps.one_token_requests, per_s=NS_PER_S)
     if speculation is not None:

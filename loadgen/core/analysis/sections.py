@@ -171,6 +171,12 @@ class Sections:
             return None
         return WindowFacts(start_s=window.start_ns / NS_PER_S, end_s=window.end_ns / NS_PER_S, kind=window.kind)
 
+    def in_flight_ns(self) -> tuple[float, float] | None:
+        """When the first request of any phase was sent and the last one ended; None when none was sent."""
+        everyone = np.ones(len(self.table), dtype=np.bool_)
+        sent, closed = self.table.ascending("sent_ns", everyone), self.table.ascending("closed_ns", everyone)
+        return (float(sent[0]), float(closed[-1])) if len(sent) and len(closed) else None
+
     def concurrency(self) -> Concurrency:
         window = self.window
         if window is None:

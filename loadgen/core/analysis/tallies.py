@@ -18,7 +18,7 @@ from loadgen.core.metrics.summary import FailureSample, TokenCounts
 from loadgen.core.record import FailureKind, Outcome, RequestRecord, TokenSource
 from loadgen.core.request import Phase
 from loadgen.core.run import RunManifest
-from loadgen.core.speculation.acceptance import AcceptanceTally
+from loadgen.core.speculation.tally import AcceptanceTally
 from loadgen.core.stats.sample import Sample
 
 
@@ -166,13 +166,15 @@ class Tallies:
     def __init__(self, manifest: RunManifest) -> None:
         self.columns = Columns(manifest.slo)
         self.gaps, self.tokens, self.failures = Gaps(), Tokens(), Failures()
-        self.acceptance = AcceptanceTally()
-        self.oddities = Oddities(max_output_tokens=manifest.options.get("max_tokens"))
+        most = manifest.options.get("max_tokens")
+        self.acceptance = AcceptanceTally(manifest.server.get("speculation"), max_output_tokens=most)
+        self.oddities = Oddities(max_output_tokens=most)
         self.resent = self.generated = self.uncounted = 0
 
     def observe(self, record: RequestRecord) -> None:
         """Adds one record of any phase and outcome."""
         self.columns.observe(record)
+        self.acceptance.observe(record)
         generated = output_tokens(record)
         self.generated += generated or 0
         self.uncounted += generated is None and record.first_ns is not None
@@ -183,5 +185,4 @@ class Tallies:
         self.resent += record.resent
         if record.outcome is Outcome.COMPLETED:
             self.gaps.observe(record)
-            self.acceptance.observe(record)
             self.oddities.observe(record)

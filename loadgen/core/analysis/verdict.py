@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from loadgen.core.analysis.tallies import Oddities
-from loadgen.core.metrics.summary import FailureSample, Finding, Summary, Verdict
+from loadgen.core.metrics.summary import Comparison, FailureSample, Finding, Summary, Verdict
 from loadgen.core.record import FailureKind
 from loadgen.core.run import LoadMode, RunManifest
 from loadgen.core.stats.drift import Drift
@@ -29,6 +29,7 @@ DECODE_UNTIMED_RATIO = 0.05
 LENGTH_DIFFERS_RATIO = 0.1
 FIRST_SEVERAL_RATIO = 0.01
 CONNECTED_RATIO = 0.01
+ACCEPTANCE_DIFFERS_RATIO = 0.01
 CACHED_LIMIT_RATIO = 0.1
 FOREIGN_LIMIT_RATIO = 0.05
 SHORT_WINDOW_RATIO = 2.0
@@ -73,6 +74,7 @@ class FindingKind(StrEnum):
     FOREIGN_TRAFFIC = "foreign_traffic"
     PREFIX_CACHE = "prefix_cache"
     INVENTED_TEXT = "invented_text"
+    ACCEPTANCE_DISAGREES = "acceptance_disagrees"
     CONNECTIONS_OPENED = "connections_opened"
 
 
@@ -601,6 +603,43 @@ def invented_text(facts: Facts) -> Finding | None:
     )
 
 
+def acceptance_disagrees(facts: Facts) -> Finding | None:
+    """Two origins of acceptance differ by more than their definitions explain."""
+    speculation = facts.summary.speculation
+    if speculation is None:
+        return None
+    said = [
+        f"{one.quantity.replace('_', ' ')} are {one.left_value:g} by {_ORIGIN_WORDS[one.left]} and"
+        f" {one.right_value:g} by {_ORIGIN_WORDS[one.right]}"
+        for one in speculation.agreement
+        if _beyond_allowed(one) > ACCEPTANCE_DIFFERS_RATIO
+    ]
+    if not said:
+        return None
+    return _warning(
+        FindingKind.ACCEPTANCE_DISAGREES,
+        f"More than the definitions explain: {'; '.join(said)}.",
+        "Someone else may use the server, or events be merged or split on their way: see the notes and the other"
+        " findings. Until that is found, quote no acceptance of this run.",
+    )
+
+
+_ORIGIN_WORDS = {
+    "counters": "the server's counters",
+    "per_request": "the answers' own accounts",
+    "stream": "the events",
+}
+
+
+def _beyond_allowed(one: Comparison) -> float:
+    """By how much a difference leaves what is allowed, as a share of the larger value; 0 when nothing bounds it."""
+    if one.difference is None or one.allowed is None or one.left_value is None or one.right_value is None:
+        return 0.0
+    low, high = one.allowed
+    beyond = max(low - one.difference, one.difference - high, 0.0)
+    return beyond / max(one.left_value, one.right_value) if beyond else 0.0
+
+
 def connections_opened(facts: Facts) -> Finding | None:
     """Requests waited for a connection to open, which their latency holds."""
     count, completed = facts.oddities.connected, facts.summary.requests.completed
@@ -644,6 +683,7 @@ RULES: tuple[Callable[[Facts], Finding | None], ...] = (
     foreign_traffic,
     prefix_cache,
     invented_text,
+    acceptance_disagrees,
     connections_opened,
 )
 """One function a kind, in the order in which findings of the same severity are shown."""

@@ -154,6 +154,13 @@ _SPECS = (
         "steps that drafted / all decode steps",
         "tokens of each event not known; more drafting steps than events",
     ),
+    _run(
+        "speculation.tokens_per_step",
+        "tokens",
+        Better.HIGHER,
+        "tokens of decode steps / decode steps, drafted or not",
+        "neither events nor the server tell the decode steps",
+    ),
     _run("client.cpu_ratio", "ratio", Better.LOWER, "CPU time / wall time / workers", "not measured"),
     _run(
         "client.stamp_lag_p99_s",

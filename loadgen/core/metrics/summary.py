@@ -3,13 +3,14 @@
 from dataclasses import dataclass, field
 
 from loadgen.core.run import Load, Target
+from loadgen.core.stats.bootstrap import Estimate
 
 SUMMARY_SCHEMA = "loadgen.summary/1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
-    """A sample of one latency, seconds. A percentile that the sample cannot carry is None; see `quantiles`.
+    """A sample of one quantity: latencies in seconds. A percentile that the sample cannot carry is None.
 
     `n` values were there, `missing` counted requests had none.
     """
@@ -109,10 +110,125 @@ class Slo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Speculation:
-    """Acceptance over the window; `origin` is `per_request` or `stream`. Definitions: `docs/metrics.md`."""
+class AcceptanceView:
+    """Acceptance as one origin tells it.
+
+    `origin` is who counted: `counters` of the server's metrics page, `per_request` blocks in the responses, the tokens
+    in each event of the `stream`, or an engine's own `gauge`. `population` is what it counted: `drafting_steps` only,
+    or all `decode_steps`; length, ratio, positions, histogram and counts are of that population, `tokens_per_step` is
+    over all decode steps. `scope` is where: the completed `measured_requests`, or everything that the server did in
+    the `window`. `coverage_ratio` is drafting steps / decode steps.
+    """
 
     origin: str
+    population: str
+    scope: str
+    acceptance_length: float | None = None
+    acceptance_ratio: float | None = None
+    by_position: tuple[float, ...] | None = None
+    conditional_by_position: tuple[float | None, ...] | None = None
+    histogram: tuple[int, ...] | None = None
+    steps: int | None = None
+    drafted_tokens: int | None = None
+    accepted_tokens: int | None = None
+    coverage_ratio: float | None = None
+    tokens_per_step: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One quantity as two origins tell it: left, right, and left - right.
+
+    `allowed` are the smallest and the largest difference that the definitions of the two explain, in words in `why`.
+    It and `agrees` are None where nothing bounds the difference, the values where an origin has none.
+    """
+
+    left: str
+    right: str
+    quantity: str
+    left_value: float | None
+    right_value: float | None
+    difference: float | None
+    allowed: tuple[float, float] | None
+    agrees: bool | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputPositionBin:
+    """Decode steps that began at the output tokens `first` to `last`, both included, counted from 1.
+
+    `low` and `high` bound `tokens_per_step` with 95 % confidence; None with too few requests.
+    """
+
+    first: int
+    last: int
+    requests: int
+    steps: int
+    tokens_per_step: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CategoryAcceptance:
+    """The completed measured requests of one category of the data; fields as in `AcceptanceView`."""
+
+    category: str
+    requests: int
+    origin: str
+    population: str
+    steps: int | None
+    acceptance_length: float | None
+    acceptance_ratio: float | None
+    tokens_per_step: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestAcceptance:
+    """Distributions with one value a request, in tokens: their means weigh requests where pooled figures weigh steps.
+
+    `acceptance_length` is of the server's block in each response, `tokens_per_step` over all decode steps.
+    """
+
+    acceptance_length: Distribution
+    tokens_per_step: Distribution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestPoint:
+    """One request of a scatter plot."""
+
+    tokens_per_step: float
+    tpot_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TpotByAcceptance:
+    """How a request's TPOT goes with its tokens per step, over the `n` requests that have both.
+
+    `slope` is d log(TPOT) / d log(tokens per step): -1 when a step takes the same time however many tokens it emits.
+    `correlation` is that of the two logarithms. Both are None with too few requests or no spread. `points` are evenly
+    chosen requests in the order of their tokens per step.
+    """
+
+    n: int
+    slope: Estimate | None
+    correlation: float | None
+    points: tuple[RequestPoint, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    """Acceptance, headline first: the figures of the view that `origin` names. Definitions: `docs/metrics.md`.
+
+    `tokens_per_step` is over all decode steps whatever the origin. `method`, `draft_tokens` and `forced` acceptance are
+    what the server says of its configuration, None where it says nothing. `oversize_events` held more tokens than a
+    step can emit. `agreement` compares the origins with one another over all requests of the run.
+    """
+
+    origin: str
+    population: str | None = None
     acceptance_length: float | None = None
     acceptance_ratio: float | None = None
     acceptance_by_position: tuple[float, ...] | None = None
@@ -120,6 +236,17 @@ class Speculation:
     drafted_tokens: int | None = None
     accepted_tokens: int | None = None
     coverage_ratio: float | None = None
+    tokens_per_step: float | None = None
+    method: str | None = None
+    draft_tokens: int | None = None
+    forced: bool | None = None
+    oversize_events: int = 0
+    per_request: RequestAcceptance | None = None
+    tpot_by_acceptance: TpotByAcceptance | None = None
+    by_output_position: tuple[OutputPositionBin, ...] = ()
+    by_category: tuple[CategoryAcceptance, ...] = ()
+    views: tuple[AcceptanceView, ...] = ()
+    agreement: tuple[Comparison, ...] = ()
     notes: tuple[str, ...] = ()
 
 

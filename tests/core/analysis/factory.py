@@ -9,6 +9,7 @@ from loadgen.core.metrics.summary import Analysis, Finding, Summary
 from loadgen.core.record import Failure, FailureKind, Outcome, RequestRecord, TokenSource
 from loadgen.core.request import Phase
 from loadgen.core.run import ClientFacts, Load, LoadMode, RunManifest, Target, TimingSource
+from loadgen.core.server.sample import Scrape
 
 MS = 1_000_000
 S = 1_000_000_000
@@ -110,9 +111,9 @@ def open_loop(**changes: Any) -> Load:
     return replace(Load(mode=LoadMode.RATE, request_rate_rps=10.0), **changes)
 
 
-def analysed(records: Sequence[RequestRecord], **changes: Any) -> Analysis:
-    """The analysis of records under `manifest(**changes)`."""
-    return analyse(lambda: iter(records), manifest(**changes))
+def analysed(records: Sequence[RequestRecord], *, scrapes: Sequence[Scrape] = (), **changes: Any) -> Analysis:
+    """The analysis of records under `manifest(**changes)`, beside what was scraped."""
+    return analyse(lambda: iter(records), manifest(**changes), lambda: iter(scrapes))
 
 
 def summarised(records: Sequence[RequestRecord], **changes: Any) -> Summary:

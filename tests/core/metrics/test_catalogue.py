@@ -12,12 +12,15 @@ from loadgen.core.metrics import distribution, per_request
 from loadgen.core.metrics.catalogue import CATALOGUE, Scope
 from loadgen.core.metrics.per_request import REQUEST_METRICS
 from loadgen.core.metrics.summary import Client, Concurrency, Latency, Rates, Slo, Speculation, Summary, Throughput
-from loadgen.core.speculation import acceptance
-from loadgen.core.stats import drift, knee, steady
+from loadgen.core.speculation import by_output_position, by_request, evidence, tally
+from loadgen.core.stats import drift, knee, robust, steady
 from loadgen.core.stats.quantiles import PERCENTILES
 
 REFERENCE = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
-MODULES = (verdict, sections, series, window, ladder, per_request, distribution, acceptance, drift, knee, steady)
+MODULES = (
+    *(verdict, sections, series, window, ladder, per_request, distribution, drift, knee, robust, steady),
+    *(tally, evidence, by_output_position, by_request),
+)
 THRESHOLDS = {
     name: value
     for module in MODULES

@@ -1,17 +1,14 @@
 """Acceptance: one formula under each name, pooled as sums, from blocks or from the stream."""
 
+import numpy as np
 import pytest
 
 from loadgen.core.errors import InternalError
 from loadgen.core.metrics.summary import Speculation
 from loadgen.core.record import RequestRecord, RequestSpeculation
-from loadgen.core.speculation.acceptance import (
-    Acceptance,
-    AcceptanceTally,
-    from_block,
-    from_event_tokens,
-    pooled,
-)
+from loadgen.core.speculation.acceptance import Acceptance, from_block, from_step_tokens, pooled
+from loadgen.core.speculation.server_side import ServerSide
+from loadgen.core.speculation.tally import AcceptanceTally
 from tests.core.analysis.factory import answered
 
 
@@ -19,7 +16,7 @@ def tallied(*records: RequestRecord) -> Speculation | None:
     tally = AcceptanceTally()
     for record in records:
         tally.observe(record)
-    return tally.result()
+    return tally.result(ServerSide())
 
 
 def block(*histogram: int, drafted: int | None = None, k: int | None = None) -> RequestSpeculation:
@@ -153,7 +150,7 @@ def test_from_the_stream_every_event_after_the_first_is_a_step() -> None:
 
 def test_each_request_has_its_own_tokens_per_event() -> None:
     """An answer at one token an event and one at four pool to all their steps, not to an average divisor."""
-    slow, fast = from_event_tokens((1,) * 13), from_event_tokens((1, 4, 4, 4))
+    slow, fast = from_step_tokens(np.full(12, 1)), from_step_tokens(np.full(3, 4))
     assert (slow.length, fast.length) == (1.0, 4.0)
     assert pooled([slow, fast]).length == pytest.approx(1 + 9 / 15)
 
@@ -178,12 +175,26 @@ def test_full_coverage_needs_no_note() -> None:
 
 
 def test_more_drafting_steps_than_events_is_no_coverage_above_one() -> None:
-    """The server merged steps: no ratio is clamped, the reason is said, with the events that were too large."""
-    spec = tallied(answered(0, tokens=9, event_tokens=(1, 4, 4), speculation=block(0, 4, k=1)))
+    """The server merged steps: no ratio is clamped, and the reason is said."""
+    spec = tallied(answered(0, tokens=9, event_tokens=(1, 4, 4), speculation=block(0, 4, 0, 0)))
     assert spec is not None
     assert spec.coverage_ratio is None
     assert any("4 drafting steps but only 2 events" in note for note in spec.notes)
-    assert any("2 events held more tokens than a step can emit" in note for note in spec.notes)
+
+
+def test_events_larger_than_a_step_are_counted_and_left_out() -> None:
+    """A step of k = 1 emits two tokens at most; one of 31, as logprobs in chat make them, shows no steps."""
+    spec = tallied(
+        answered(0, tokens=32, event_tokens=(1, 31), speculation=block(0, 4, k=1)),
+        answered(1, tokens=6, event_tokens=(1, 2, 2, 1), speculation=block(1, 2, k=1)),
+    )
+    assert spec is not None
+    assert spec.oversize_events == 1
+    assert any("1 events held more tokens than a step can emit" in note for note in spec.notes)
+    stream = next(view for view in spec.views if view.origin == "stream")
+    assert stream.histogram == (1, 2)
+    assert spec.coverage_ratio == 1.0
+    assert spec.tokens_per_step == pytest.approx(5 / 3)
 
 
 def test_without_event_tokens_a_note_says_what_is_not_known() -> None:

@@ -22,8 +22,8 @@ class NoCrossover(StrEnum):
 class Crossover:
     """The level at which the speedup falls to 1, or the reason why there is no such level, and its bounds either way.
 
-    Up to `low` the intervals leave no doubt that it pays, from `high` on none that it does not. None: there is doubt even
-    at the lowest level, or at the highest.
+    Up to `low` the intervals leave no doubt that it pays, from `high` on none that it does not. None: there is doubt
+    even at the lowest level, or at the highest.
     """
 
     level: float | None

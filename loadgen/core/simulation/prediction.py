@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from loadgen.core.errors import ConfigError
-from loadgen.core.simulation.speculator import BatchRange, Method, Speculator
+from loadgen.core.simulation.speculator import BatchRange, Method, Speculator, as_ranges
 from loadgen.core.simulation.speedup import (
     break_even_length,
     critical_batch,
@@ -236,14 +236,10 @@ def best_draft_tokens(
     def speed(batch: int, tokens: int) -> float:
         return lengths[tokens] / _speculative_s(target, speculator, batch, context_tokens, tokens)
 
-    ranges: list[BatchRange] = []
-    for batch in range(1, _SCHEDULED_BATCHES + 1):
-        best = max(range(most + 1), key=lambda tokens: (speed(batch, tokens), -tokens))
-        if ranges and ranges[-1][2] == best:
-            ranges[-1] = (ranges[-1][0], batch, best)
-        else:
-            ranges.append((batch, batch, best))
-    return tuple(ranges)
+    def best(batch: int) -> int:
+        return max(range(most + 1), key=lambda tokens: (speed(batch, tokens), -tokens))
+
+    return as_ranges([best(batch) for batch in range(1, _SCHEDULED_BATCHES + 1)])
 
 
 def _from_model(target: StepTime, speculator: Speculator, traffic: Traffic) -> Callable[[float], tuple[float, float]]:

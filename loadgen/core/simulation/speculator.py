@@ -77,6 +77,17 @@ class Speculator:
         return 1 + self.coverage_ratio * draft_tokens
 
 
+def as_ranges(draft_tokens: Sequence[int]) -> tuple[BatchRange, ...]:
+    """The draft lengths of batch sizes 1, 2, 3 ... as ranges of equal ones."""
+    ranges: list[BatchRange] = []
+    for batch, tokens in enumerate(draft_tokens, 1):
+        if ranges and ranges[-1][2] == tokens:
+            ranges[-1] = (ranges[-1][0], batch, tokens)
+        else:
+            ranges.append((batch, batch, tokens))
+    return tuple(ranges)
+
+
 def check_ranges(ranges: Sequence[BatchRange], most: int) -> None:
     """Raises ValueError unless the ranges begin at 1, follow one another without a gap and draft 0 to `most` tokens."""
     due = 1

@@ -183,7 +183,7 @@ class LlamacppStatistics:
     def stepped(self, step: Step, parts: Sequence[tuple[Answer, Part]], load: Load) -> None:
         """Slots of those admitted, and the counters of prompts and decode calls."""
         for key in step.cached_tokens:
-            if key not in self._slots:
+            if key in self._answers and key not in self._slots:
                 taken = set(self._slots.values())
                 self._slots[key] = next(slot for slot in count() if slot not in taken)
         self._waiting = load.waiting

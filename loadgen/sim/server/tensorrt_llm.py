@@ -175,7 +175,7 @@ class TensorrtLlmStatistics:
         self._requests: deque[dict[str, Any]] = deque(maxlen=KEPT_REQUESTS)
         self._last: dict[str, Any] | None = None
         self._steps = 0
-        self._admitted_in: dict[int, int] = {}
+        self._admitted_in: dict[int, int | None] = {}
         self._drafted = 0
         self._accepted = 0
         self._missed_blocks = 0
@@ -196,13 +196,15 @@ class TensorrtLlmStatistics:
         self._inference = Buckets(*_LONG_S)
 
     def received(self, answer: Answer) -> None:
-        """Nothing is counted before a request takes part in an iteration."""
+        """Nothing is counted before it takes part in an iteration."""
+        self._admitted_in[answer.key] = None
 
     def stepped(self, step: Step, parts: Sequence[tuple[Answer, Part]], load: Load) -> None:
         """One iteration more to be read."""
         self._steps += 1
         for key in step.cached_tokens:
-            self._admitted_in.setdefault(key, self._steps)
+            if key in self._admitted_in and self._admitted_in[key] is None:
+                self._admitted_in[key] = self._steps
         size = self._facts.block_tokens
         self._reused_blocks += sum(step.cached_tokens.values()) // size
         self._missed_blocks += -(-step.prompt_tokens // size)
@@ -258,9 +260,9 @@ class TensorrtLlmStatistics:
 
     def finished(self, answer: Answer, reason: str) -> None:
         """The request's record and totals; nothing of one whose client left."""
-        admitted_in = self._admitted_in.pop(answer.key, self._steps)
+        admitted_in = self._admitted_in.pop(answer.key, None)
         scheduled_ns, first_ns, last_ns = answer.scheduled_ns, answer.first_ns, answer.last_ns
-        if reason == "abort" or scheduled_ns is None or first_ns is None or last_ns is None:
+        if reason == "abort" or admitted_in is None or scheduled_ns is None or first_ns is None or last_ns is None:
             return
         self._requests.append(self._record(answer, admitted_in, (scheduled_ns, first_ns, last_ns)))
         self._ended[reason] = self._ended.get(reason, 0) + 1

@@ -291,6 +291,27 @@ def test_a_restart_begins_at_zero(kind: Callable[[ServerFacts], Dialect]) -> Non
 
 
 @pytest.mark.parametrize("kind", DIALECTS)
+def test_a_client_may_leave_while_its_request_is_admitted(kind: Callable[[ServerFacts], Dialect]) -> None:
+    """The step that admitted it ends after it has left: no gauge, slot or record holds it."""
+    driven = Driven.of(kind)
+    gone = Answer(key=7, index=0, asked=asked(), output=output(4), created_s=1, received_ns=0)
+    driven.statistics.received(gone)
+    driven.engine.submit(Job(key=7, prompt_tokens=20, output_tokens=4))
+    step = driven.engine.step(0)
+    assert step is not None
+    assert 7 in step.cached_tokens
+    driven.engine.cancel(7)
+    driven.statistics.finished(gone, "abort")
+    driven.statistics.stepped(step, [], Load(running=0, waiting=0, kv_used_ratio=0.0))
+    (stream,) = driven.serve((asked(include_usage=True), [output(10)]))
+    assert decoded(stream).usage.output_tokens == 10
+    if kind is LlamacppDialect:
+        assert not any(slot["is_processing"] for slot in driven.json("/slots"))
+    if kind is TensorrtLlmDialect:
+        assert len(driven.json("/perf_metrics")) == 1
+
+
+@pytest.mark.parametrize("kind", DIALECTS)
 def test_a_figure_without_an_observation_is_absent(kind: Callable[[ServerFacts], Dialect]) -> None:
     """Before the first request there are no histograms, and no acceptance by position."""
     fresh = Driven.of(kind).metrics()

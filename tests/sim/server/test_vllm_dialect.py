@@ -66,6 +66,22 @@ def test_acceptance_is_told_as_configured() -> None:
     assert whole["metrics"]["speculative_decoding"] == summary | {"per_step_accepted": None, "per_step_drafted": None}
 
 
+def test_a_chat_tells_of_the_prefix_cache() -> None:
+    """Tokens found in it, and those that the prompt added: its other full blocks, none where there is no cache."""
+    (answer,) = retold("vllm_ngram_chat_usage.sse").answers
+
+    def told(**given: Any) -> tuple[int, int]:
+        usage = json.loads(events_of(dialect("ngram", **given).closing([found]))[0][6:])["usage"]
+        details = usage["prompt_tokens_details"]
+        return details["cached_tokens"], details["created_cache_tokens"]
+
+    asked = replace(answer.asked, prompt_ids=tuple(range(100)))
+    found = replace(answer, asked=asked, cached_tokens=32)
+    assert told(block_tokens=16) == (32, 64)
+    assert told(block_tokens=16, prefix_caching=False) == (32, 0)
+    assert told(block_tokens=128) == (32, 0)
+
+
 def test_a_part_may_hold_several_steps() -> None:
     """Steps that were merged for a slow reader are one event with all their text and ids."""
     (answer,) = retold("vllm_ngram_completions_token_ids.sse").answers

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pytest
 from loadgen.adapters.servers.vllm_page import vllm_samples
 from loadgen.core.simulation.engine import Engine, Job, Limits, Step
 from loadgen.core.simulation.step_time import StepTime
-from loadgen.sim.server.dialect import Load, ServerFacts
+from loadgen.sim.server.dialect import Load
 from loadgen.sim.server.exchange import Answer, Asked, Output, Part, Route
 from loadgen.sim.server.vllm import VllmDialect
 from tests.sim.server.exposed import families, unlike, values
@@ -140,9 +140,13 @@ def answer(key: int, *, prompt: int = 40, output: int = 12, n: int = 1, asked: A
     return Answer(key=key, index=0, asked=asked, output=told, created_s=0, received_ns=1_000_000 * key)
 
 
-def play(arm: str, answers: list[Answer], *, leave: int | None = None, **limits: Any) -> Played:
+def play(
+    arm: str, answers: list[Answer], *, leave: int | None = None, coverage_ratio: float = 1.0, **limits: Any
+) -> Played:
     """Serves the requests together. The client of the answer with the key `leave` goes after its third event."""
-    given: ServerFacts = facts(arm, block_tokens=16)
+    given = facts(arm, block_tokens=16)
+    if given.speculator is not None:
+        given = replace(given, speculator=replace(given.speculator, coverage_ratio=coverage_ratio))
     vllm = VllmDialect(given)
     statistics = vllm.statistics()
     engine = Engine(
@@ -194,9 +198,9 @@ def play(arm: str, answers: list[Answer], *, leave: int | None = None, **limits:
 
 def test_speculation_is_counted_as_the_engine_does() -> None:
     """Drafts only of steps that drafted, acceptance untrimmed, by position from 0."""
-    played = play("ngram", [answer(key) for key in range(6)])
+    played = play("ngram", [answer(key) for key in range(6)], coverage_ratio=0.5)
     counters, given = played.engine.counters, played.values
-    assert given["spec_decode_num_drafts_total"] == counters.drafts > 0
+    assert 0 < given["spec_decode_num_drafts_total"] == counters.drafts < counters.decode_steps
     assert given["spec_decode_num_draft_tokens_total"] == counters.drafted_tokens
     assert given["spec_decode_num_accepted_tokens_total"] == counters.accepted_tokens
     survivors = [sum(counters.histogram[place + 1 :]) for place in range(4)]

@@ -168,7 +168,7 @@ class Simulator:
 
     def _tokenize(self, asked: dict[str, Any]) -> Reply:
         match asked:
-            case {"messages": list(messages)}:
+            case {"messages": list(messages)} if all(isinstance(message, dict) for message in messages):
                 ids = chat_ids(messages)
             case {"prompt": str(text)} | {"content": str(text)}:
                 ids = ids_of(text)
@@ -252,6 +252,12 @@ class Simulator:
         for answer, blocks in zip(answers, names, strict=True):
             serving.submit(answer, blocks, reply)
 
+    def warm_up(self) -> None:
+        """Makes what is made once, the language's tables above all, before anybody waits for it."""
+        body = msgspec.json.encode({"prompt": ".", "max_tokens": 1})
+        asked = read_request(Route.COMPLETIONS, body, request_id="", model=self.model, max_model_len=2)
+        self._language.generate(asked, fresh_seed=0)
+
     async def _spared(self, work: "_Work", units: int, do: Callable[[], T]) -> T:
         """Does work that would delay a burst where it does not."""
         await self._serving.spare(work.expected_ns(units))
@@ -311,6 +317,7 @@ async def serve(
     until_stdin_closes: bool = False,
 ) -> None:
     """Serves until it is told to stop, as `listen` has it."""
+    simulator.warm_up()
     async with asyncio.TaskGroup() as group:
         running = group.create_task(simulator.run())
         await listen(simulator.connection, host, port, listening=listening, until_stdin_closes=until_stdin_closes)

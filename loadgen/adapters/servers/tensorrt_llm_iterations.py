@@ -26,6 +26,10 @@ _SUMS: dict[str, tuple[tuple[str, ...], float]] = {
 """Of each counter: where its increment is in an iteration, and how many of our units one of its is."""
 
 
+_MOST = 1e18
+"""A number from here on is no count; a longer integer would not even go into a float."""
+
+
 @dataclass(slots=True)
 class IterationTotals:
     """Adds up the iterations that each reading takes out of the server's queue."""
@@ -62,7 +66,7 @@ class IterationTotals:
 def _rows(body: bytes) -> list[dict[str, Any]]:
     try:
         return msgspec.json.decode(body, type=list[dict[str, Any]])
-    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
         raise ValueError("the page is no JSON list of iterations") from fault
 
 
@@ -77,7 +81,7 @@ def _at(row: dict[str, Any], path: tuple[str, ...]) -> float | None:
     value: Any = row
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return float(value) if isinstance(value, int | float) and abs(value) < _MOST else None
 
 
 def _gauges(row: dict[str, Any]) -> Gauges:

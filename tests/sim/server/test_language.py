@@ -71,6 +71,11 @@ def test_a_seed_repeats_an_answer() -> None:
     assert answer(seed=-3).ids != answer(seed=3).ids
 
 
+def test_one_seed_for_all_requests_does_not_make_them_alike() -> None:
+    """Requests with the same seed and different prompts have lengths of their own, as a run with a fixed seed needs."""
+    assert len({len(answer(seed=0, prompt_ids=(*PROMPT, token)).ids) for token in range(20)}) > 10
+
+
 def test_choices_differ_and_the_first_is_that_of_a_single_one() -> None:
     """n choices are n answers; asking for more of them does not change the first."""
     choices = MODEL.generate(asked(n=3, seed=5), fresh_seed=1)
@@ -128,6 +133,15 @@ def test_a_distribution_is_one() -> None:
     assert cut == pytest.approx({token: warm[token] / kept for token in cut})
 
 
+def test_temperatures_near_zero_count_as_a_hundredth() -> None:
+    """As in vLLM, a temperature that is small and not 0 is raised to 0.01, where a little of chance is left."""
+    prompts = [[*PROMPT, token] for token in range(40)]
+    cold = [distribution(prompt, temperature=0.001) for prompt in prompts]
+    assert cold == [distribution(prompt, temperature=0.01) for prompt in prompts]
+    assert min(max(truth.values()) for truth in cold) < 0.99
+    assert distribution(PROMPT, temperature=1e-6) == distribution(PROMPT, temperature=0.0)
+
+
 def test_no_answer_goes_in_circles() -> None:
     """A long greedy answer does not repeat itself: no run of eight tokens comes twice."""
     ids = answer(temperature=0.0, ignore_eos=True, max_tokens=20_000).ids
@@ -175,6 +189,12 @@ def test_an_answer_ends_by_itself() -> None:
     assert answer(seed=1, max_tokens=len(output.ids)) == output
 
 
+def test_no_answer_is_empty() -> None:
+    """However short the answers of a model are, each has a word before its end."""
+    brief = LanguageModel(output_tokens=1)
+    assert all(text(answer(brief, seed=seed)) for seed in range(50))
+
+
 def test_own_lengths_are_log_normal_around_the_mean() -> None:
     """Over many seeds the lengths' mean and the spread of their logarithms are what the model was made with."""
     lengths = [len(answer(seed=seed, max_tokens=10_000).ids) for seed in range(1_500)]
@@ -215,6 +235,13 @@ def test_the_first_stop_string_to_be_complete_counts() -> None:
         assert answer(seed=3, ignore_eos=True, max_tokens=60, stop=stops).stop_reason == early
 
 
+def test_a_short_stop_string_within_a_long_one_counts_first() -> None:
+    """A stop string that begins later but is complete earlier ends the text, where it begins."""
+    whole = text(answer(seed=3, ignore_eos=True, max_tokens=60))
+    output = answer(seed=3, ignore_eos=True, max_tokens=60, stop=(whole[50:80], whole[55:62]))
+    assert (text(output), output.stop_reason) == (whole[: whole.index(whole[55:62])], whole[55:62])
+
+
 def test_no_text_is_sent_that_a_stop_string_may_take_back() -> None:
     """Until the end the last characters, one fewer than the longest stop string has, are held back."""
     whole = answer(seed=3)
@@ -233,6 +260,14 @@ def test_stop_strings_are_not_looked_for_before_min_tokens() -> None:
     assert 100 < len(output.ids) < 200
     assert whole.texts[len(output.ids) - 1] == "."
     assert "." not in "".join(whole.texts[100 : len(output.ids) - 1])
+
+
+def test_a_stop_string_may_begin_within_min_tokens() -> None:
+    """What counts is where a stop string is complete: one that begins in the last of min_tokens ends the answer."""
+    whole = answer(seed=3, ignore_eos=True, max_tokens=60)
+    stop = whole.texts[29][-2:] + whole.texts[30]
+    output = answer(seed=3, ignore_eos=True, max_tokens=60, stop=(stop,), min_tokens=30)
+    assert (len(output.ids), output.stop_reason) == (31, stop)
 
 
 def test_log_probabilities_are_those_at_temperature_one() -> None:

@@ -1,0 +1,154 @@
+"""Streams to clients that read slowly: what is sent when, against an exchange that says when it is paused."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from loadgen.core.simulation.engine import Engine, Limits
+from loadgen.core.simulation.step_time import StepTime
+from loadgen.sim.http import LAST_CHUNK, chunk
+from loadgen.sim.server.dialect import ServerFacts
+from loadgen.sim.server.exchange import Answer, Asked, Output, Part, Route
+from loadgen.sim.server.lateness import Lateness
+from loadgen.sim.server.replies import StreamReply
+from loadgen.sim.server.serving import Serving
+from loadgen.sim.server.vllm import VllmDialect
+from tests.fakes.virtual_time import FakeClock
+
+FACTS = ServerFacts(
+    model="m",
+    max_model_len=100,
+    kv_blocks=100,
+    block_tokens=16,
+    max_sequences=2,
+    token_budget=64,
+    prefix_caching=True,
+)
+DIALECT = VllmDialect(FACTS)
+
+
+class SlowExchange:
+    """An exchange whose client stops reading when told to; keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.paused, self.ended = False, False
+        self.sent: list[bytes] = []
+        self.on_gone: Callable[[], object] = lambda: None
+        self.on_writable: Callable[[], object] = lambda: None
+
+    def begin(self, content_type: str) -> None:
+        """The head does not matter here."""
+
+    def send(self, data: bytes) -> None:
+        """Keeps it."""
+        self.sent.append(data)
+
+    def end(self) -> None:
+        """Notes it."""
+        self.ended = True
+
+
+def reply_of(exchange: SlowExchange, *, interval: int = 1) -> tuple[StreamReply, Answer]:
+    """A stream of six tokens."""
+    asked = Asked(
+        route=Route.COMPLETIONS,
+        request_id="r",
+        model="m",
+        prompt_ids=(1,),
+        stream=True,
+        max_tokens=6,
+        stream_interval=interval,
+    )
+    output = Output(ids=tuple(range(6)), texts=tuple("abcdef"), logprobs=(0.0,) * 6, finish_reason="length")
+    answer = Answer(key=1, index=0, asked=asked, output=output, created_s=0, received_ns=0)
+    step = StepTime(fixed_s=0.01, per_token_s=0.0, per_context_token_s=0.0, overhead_s=0.0)
+    engine = Engine(target=step, limits=Limits(kv_blocks=100), rng=np.random.default_rng(0))
+    serving = Serving(engine, DIALECT.statistics(), FakeClock(), Lateness(print))
+    return StreamReply(exchange, [answer], DIALECT, serving, None), answer  # type: ignore[arg-type]
+
+
+def event(answer: Answer, start: int, stop: int) -> bytes:
+    """What a part looks like on the wire."""
+    return chunk(DIALECT.part(answer, Part(start, stop, False)))
+
+
+def last(answer: Answer, start: int) -> bytes:
+    """The last part, with the stream's end."""
+    return chunk(DIALECT.part(answer, Part(start, 6, True)) + DIALECT.closing([answer])) + LAST_CHUNK
+
+
+def step(reply: StreamReply, answer: Answer, start: int, stop: int) -> None:
+    """A step from beginning to end."""
+    if reply.prepare(answer, Part(start, stop, stop == 6)):
+        reply.deliver()
+
+
+def test_nothing_leaves_before_it_is_delivered():
+    """Preparing sends nothing."""
+    exchange = SlowExchange()
+    reply, answer = reply_of(exchange)
+    assert reply.prepare(answer, Part(0, 2, False))
+    assert exchange.sent == []
+    reply.deliver()
+    assert exchange.sent == [event(answer, 0, 2)]
+
+
+def test_steps_merge_while_a_client_does_not_read():
+    """What comes meanwhile is one event when it reads again, and then each step has its own again."""
+    exchange = SlowExchange()
+    reply, answer = reply_of(exchange)
+    step(reply, answer, 0, 1)
+    exchange.paused = True
+    step(reply, answer, 1, 2)
+    step(reply, answer, 2, 4)
+    assert exchange.sent == [event(answer, 0, 1)]
+    exchange.paused = False
+    exchange.on_writable()
+    assert exchange.sent == [event(answer, 0, 1), event(answer, 1, 4)]
+    step(reply, answer, 4, 5)
+    step(reply, answer, 5, 6)
+    assert exchange.sent[2:] == [event(answer, 4, 5), last(answer, 5)]
+    assert exchange.ended
+
+
+def test_a_stream_that_ended_unread_ends_when_it_is_read():
+    """The last event waits, too, and ends the stream when it goes."""
+    exchange = SlowExchange()
+    reply, answer = reply_of(exchange)
+    exchange.paused = True
+    step(reply, answer, 0, 3)
+    step(reply, answer, 3, 6)
+    assert (exchange.sent, exchange.ended) == ([], False)
+    exchange.paused = False
+    exchange.on_writable()
+    assert (exchange.sent, exchange.ended) == ([last(answer, 0)], True)
+
+
+def test_who_reads_again_gets_nothing_before_its_time():
+    """A step under way while a client begins to read again is given out at its end."""
+    exchange = SlowExchange()
+    reply, answer = reply_of(exchange)
+    exchange.paused = True
+    step(reply, answer, 0, 1)
+    reply.prepare(answer, Part(1, 2, False))
+    exchange.paused = False
+    exchange.on_writable()
+    assert exchange.sent == [event(answer, 0, 1)]
+    reply.deliver()
+    assert exchange.sent == [event(answer, 0, 1), event(answer, 1, 2)]
+
+
+def test_an_interval_holds_back_all_but_the_first_and_the_last():
+    """Three tokens at least between them; a step that gives nothing has nothing to deliver."""
+    exchange = SlowExchange()
+    reply, answer = reply_of(exchange, interval=3)
+    assert [reply.prepare(answer, Part(token, token + 1, token == 5)) for token in range(6)] == [
+        True,
+        False,
+        False,
+        True,
+        False,
+        True,
+    ]
+    reply.deliver()
+    assert exchange.sent == [event(answer, 0, 1) + event(answer, 1, 4) + last(answer, 4)]

@@ -122,8 +122,8 @@ class LanguageModel:
 
     def _own_tokens(self, draws: random.Random) -> int:
         """Tokens of an answer that nothing cuts, its end among them."""
-        median = math.log(self.output_tokens) - LENGTH_SPREAD**2 / 2
-        return round(draws.lognormvariate(median, LENGTH_SPREAD))
+        middle = math.log(self.output_tokens) - LENGTH_SPREAD**2 / 2
+        return round(draws.lognormvariate(middle, LENGTH_SPREAD))
 
 
 def distribution(ids: Sequence[int], *, temperature: float = 1.0, top_p: float = 1.0) -> dict[int, float]:

@@ -221,8 +221,8 @@ class SglangDialect:
                 "speculative_eagle_topk": 1,
                 "speculative_num_draft_tokens": facts.speculator.draft_tokens + 1,
             }
-        arguments |= {name: value for name, value in facts.speculation.items() if name in arguments}
-        return arguments | {"internal_states": [statistics.internal_state()], "version": VERSION}
+        told = {"internal_states": [statistics.internal_state()], "version": VERSION}
+        return arguments | dict(facts.speculation) | told
 
 
 class SglangStatistics:

@@ -5,7 +5,7 @@ The dialects are driven by the engine model in virtual time, so every figure has
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -467,11 +467,14 @@ def test_sglang_shows_the_cache_hits_of_a_prompt_step() -> None:
 
 
 def test_sglang_describes_itself() -> None:
-    """Version and arguments, with the speculation's; the configuration's own words win where SGLang knows them."""
+    """Version and arguments, with the speculation's; the configuration's own words win."""
     info = Driven.of(SglangDialect).json("/server_info")
     assert (info["version"], info["context_length"], info["max_running_requests"]) == ("0.5.23", 4096, 8)
     assert (info["speculative_algorithm"], info["speculative_num_draft_tokens"]) == ("EAGLE3", 4)
     assert Driven.of(SglangDialect, None).json("/server_info")["speculative_algorithm"] is None
+    own_words = replace(facts(), speculation={"speculative_draft_model_path": "d", "speculative_eagle_topk": 2})
+    info = Driven.of(lambda _: SglangDialect(own_words)).json("/server_info")
+    assert (info["speculative_draft_model_path"], info["speculative_eagle_topk"]) == ("d", 2)
     assert Driven.of(SglangDialect).json("/get_model_info")["model_path"] == "m"
 
 

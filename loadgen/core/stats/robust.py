@@ -1,25 +1,23 @@
 """Intervals over requests that need no resampling: requests are independent, what one holds need not be.
 
-Both are the normal intervals of the sandwich (Huber-White) variance, with the usual small-sample factor.
+Both are the sandwich (Huber-White) variance with its usual small-sample factor, under Student's t.
 """
 
 import math
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loadgen.core.stats.bootstrap import Estimate
+from loadgen.core.stats.student import critical
 
 Floats = NDArray[np.float64]
 
 INTERVAL_CONFIDENCE_RATIO = 0.95
 """Confidence of the intervals."""
 
-INTERVAL_MIN_REQUESTS = 20
+INTERVAL_MIN_REQUESTS = 10
 """Fewer requests have no interval."""
-
-_Z = NormalDist().inv_cdf((1 + INTERVAL_CONFIDENCE_RATIO) / 2)
 
 
 class RatioOfSums:
@@ -57,7 +55,8 @@ class RatioOfSums:
         ratio = self.value
         squares = self._parts_squared - 2 * ratio * self._products + ratio**2 * self._counts_squared
         error = math.sqrt(max(0.0, squares) * self.n / (self.n - 1)) / self._counts
-        return ratio - _Z * error, ratio + _Z * error
+        half = critical(INTERVAL_CONFIDENCE_RATIO, self.n - 1) * error
+        return ratio - half, ratio + half
 
 
 def log_slope(x: Floats, y: Floats) -> tuple[Estimate, float] | None:
@@ -74,12 +73,13 @@ def log_slope(x: Floats, y: Floats) -> tuple[Estimate, float] | None:
     slope = float(across @ up) / spread
     rest = up - slope * across
     error = math.sqrt(float((across * rest) @ (across * rest)) * n / (n - 2)) / spread
+    half = critical(INTERVAL_CONFIDENCE_RATIO, n - 2) * error
     estimate = Estimate(
         value=slope,
-        low=slope - _Z * error,
-        high=slope + _Z * error,
+        low=slope - half,
+        high=slope + half,
         confidence_ratio=INTERVAL_CONFIDENCE_RATIO,
-        method="least squares on logarithms, robust normal",
+        method="least squares on logarithms, robust t",
         n=n,
     )
     return estimate, float(across @ up) / math.sqrt(spread * float(up @ up))

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,7 @@ def experiment(
     return made[0], made[1]
 
 
+@cache
 def true_ratios(world: World, *, requests: int = 400_000) -> dict[str, float]:
     """arm / baseline of every metric over very many requests, and over the starts as a geometric mean."""
     rng = np.random.default_rng(0)

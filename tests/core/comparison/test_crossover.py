@@ -1,0 +1,102 @@
+"""Where speculation stops paying."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from loadgen.core.comparison.crossover import NoCrossover, crossover
+from loadgen.core.comparison.ratio import ratio
+from loadgen.core.stats.bootstrap import Estimate
+from tests.core.comparison.factory import World, experiment
+
+LEVELS = (1.0, 4.0, 16.0, 64.0)
+
+
+def around(values: Sequence[float], factor: float = 1.1) -> list[Estimate]:
+    """Speedups whose intervals reach a factor to either side."""
+    return [
+        Estimate(value=value, low=value / factor, high=value * factor, confidence_ratio=0.95, method="given", n=100)
+        for value in values
+    ]
+
+
+def test_crossover_lies_on_the_line_in_logarithms() -> None:
+    """From 2 at 4 to 1/2 at 16, in the middle: 8; its bounds where the ends of the intervals cross."""
+    found = crossover(LEVELS, around([2.5, 2.0, 0.5, 0.4], 2**0.5))
+    assert found.level == pytest.approx(8)
+    assert found.low == pytest.approx(4 * 4**0.25)
+    assert found.high == pytest.approx(4 * 4**0.75)
+    assert found.reason is None
+
+
+def test_a_speedup_of_exactly_one_is_the_crossover() -> None:
+    """It pays below and no longer there."""
+    assert crossover(LEVELS, around([2.0, 1.5, 1.0, 0.5])).level == pytest.approx(16)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason", "low", "high"),
+    [
+        ([2.0, 1.8, 1.6, 1.4], NoCrossover.EVERYWHERE, 64.0, None),
+        ([0.8, 0.7, 0.6, 0.5], NoCrossover.NOWHERE, None, 1.0),
+        ([0.5, 0.8, 1.5, 2.0], NoCrossover.RISES, None, None),
+    ],
+)
+def test_ladders_without_a_crossover_say_why(
+    values: list[float], reason: NoCrossover, low: float | None, high: float | None
+) -> None:
+    """And up to where it pays beyond doubt, or from where on it does not."""
+    found = crossover(LEVELS, around(values))
+    assert (found.level, found.reason, found.low, found.high) == (None, reason, low, high)
+
+
+def test_of_several_crossings_the_first_is_not_sold_as_the_answer() -> None:
+    """The bounds say what is known all the same."""
+    found = crossover(LEVELS, around([1.5, 0.98, 1.02, 0.5]))
+    assert found.level is None
+    assert found.reason is NoCrossover.SEVERAL
+    assert found.low is not None
+    assert found.high is not None
+    assert 1 < found.low < 4 < 16 < found.high < 64
+
+
+def test_a_crossover_near_the_end_of_the_ladder_is_open_at_that_side() -> None:
+    """The interval of the last level holds 1, so that it may pay above; of the first, so that it may not pay at all."""
+    late, early = crossover(LEVELS, around([2.0, 1.8, 1.5, 0.95])), crossover(LEVELS, around([1.05, 0.8, 0.7, 0.6]))
+    assert late.level is not None
+    assert late.high is None
+    assert early.level is not None
+    assert early.low is None
+
+
+def test_one_level_is_a_ladder() -> None:
+    """Which pays or does not."""
+    assert crossover([8], around([1.5])).low == 8
+    assert crossover([8], around([0.5])).reason is NoCrossover.NOWHERE
+
+
+def test_a_known_crossover_is_within_the_bounds() -> None:
+    """Speedup of 1.6 at one request that falls to 1 at 24.9: within the bounds in at least 37 of 40 experiments."""
+    levels = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+    rng = np.random.default_rng(8)
+
+    def speedup(level: float) -> float:
+        return 2.3 / (1.4 + level / 27.7)
+
+    assert speedup(24.93) == pytest.approx(1, abs=1e-3)
+    inside, levels_found = 0, []
+    for _ in range(40):
+        speedups = []
+        for level in levels:
+            world = World(effect=-math.log(speedup(level)), start=0.02, noise=0.15)
+            found = ratio(*experiment(world, rng, repeats=3, requests=40, level=level), "tpot_s.mean")
+            assert found is not None
+            speedups.append(found.speedup.estimate())
+        made = crossover(levels, speedups)
+        inside += (made.low or 0) <= 24.93 <= (made.high or math.inf)
+        levels_found += [] if made.level is None else [made.level]
+    assert inside >= 37
+    assert len(levels_found) >= 35
+    assert float(np.median(levels_found)) == pytest.approx(24.93, rel=0.05)

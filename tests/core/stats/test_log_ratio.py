@@ -1,0 +1,87 @@
+"""Variance between starts and between requests."""
+
+import math
+
+import numpy as np
+import pytest
+
+from loadgen.core.stats.influence import LogStatistic, log_mean
+from loadgen.core.stats.log_ratio import LogRatio, log_ratio
+from loadgen.core.stats.student import critical
+
+
+def starts(*means: float, n: int = 100) -> list[LogStatistic]:
+    """Starts whose requests all take the same."""
+    return [log_mean(np.full(n, mean)) for mean in means]
+
+
+def test_starts_alone_make_the_interval_of_a_pooled_t_test() -> None:
+    """Two groups of logarithms, their variances pooled, 2 (R - 1) degrees of freedom."""
+    found = log_ratio(starts(1.0, 1.1, 1.2), starts(0.5, 0.6, 0.55))
+    before, after = np.log([1.0, 1.1, 1.2]), np.log([0.5, 0.6, 0.55])
+    half = critical(0.95, 4) * math.sqrt((before.var(ddof=1) + after.var(ddof=1)) / 2 * 2 / 3)
+    middle = after.mean() - before.mean()
+    estimate = found.estimate()
+    assert estimate.value == pytest.approx(math.exp(middle))
+    assert (estimate.low, estimate.high) == pytest.approx((math.exp(middle - half), math.exp(middle + half)))
+
+
+def test_one_start_has_the_interval_of_paired_differences() -> None:
+    """The t interval of the requests' differences; and no variance between starts, which is not 0 but not known."""
+    rng = np.random.default_rng(3)
+    before = rng.lognormal(sigma=0.3, size=80)
+    after = before * rng.lognormal(sigma=0.1, size=80)
+    found = log_ratio([log_mean(before)], [log_mean(after)])
+    difference = after / after.mean() - before / before.mean()
+    assert found.start_variance is None
+    assert found.request_variance == pytest.approx(difference.var(ddof=1) / 80)
+    assert found.estimate().high == pytest.approx(
+        after.mean() / before.mean() * math.exp(critical(0.95, 79) * difference.std(ddof=1) / math.sqrt(80))
+    )
+
+
+def test_what_requests_do_to_both_arms_alike_cancels() -> None:
+    """Heavy and light requests, the same in both arms and at each start, widen nothing."""
+    heavy = np.random.default_rng(3).lognormal(sigma=1.0, size=200)
+    found = log_ratio([log_mean(heavy)] * 2, [log_mean(0.5 * heavy)] * 2)
+    assert found.estimate().value == pytest.approx(0.5)
+    assert found.estimate().low == pytest.approx(0.5)
+
+
+def test_what_requests_do_to_one_arm_alone_is_not_averaged_out_by_starts() -> None:
+    """Requests that suit the arm more or less are the same at each start: ten starts know them no better than two."""
+    rng = np.random.default_rng(3)
+    heavy, suits = rng.lognormal(sigma=0.5, size=200), rng.lognormal(sigma=0.3, size=200)
+    found = [log_ratio([log_mean(heavy)] * n, [log_mean(heavy * suits)] * n).request_variance for n in (2, 10)]
+    assert found[0] == pytest.approx(found[1])
+    assert found[0] == pytest.approx(np.var(heavy * suits / (heavy * suits).mean() - heavy / heavy.mean()) / 199)
+
+
+def test_noise_of_single_answers_is_counted_once() -> None:
+    """It is between starts already; the share of requests is left with next to nothing of it."""
+    rng = np.random.default_rng(3)
+    sides = [[log_mean(rng.lognormal(sigma=0.5, size=2000)) for _ in range(4)] for _ in range(2)]
+    found = log_ratio(*sides)
+    noise = 2 / 4 * (math.exp(0.25) - 1) / 2000
+    assert found.request_variance < 0.2 * noise
+
+
+def test_critical_value_lies_between_those_of_its_two_parts() -> None:
+    """Weighted by their variances."""
+    found = LogRatio(log=0.0, start_variance=0.03, start_degrees=2, request_variance=0.01, n=50)
+    t = 0.75 * critical(0.95, 2) + 0.25 * critical(0.95, 49)
+    assert math.log(found.estimate().high) == pytest.approx(t * 0.2)
+
+
+def test_inverse_and_multiples_keep_the_width() -> None:
+    """Baseline over arm is arm over baseline upside down."""
+    found = log_ratio(starts(1.0, 1.1), starts(0.5, 0.6))
+    estimate, inverse, triple = found.estimate(), found.inverse().estimate(), found.times(3).estimate()
+    assert (inverse.low, inverse.high) == pytest.approx((1 / estimate.high, 1 / estimate.low))
+    assert (triple.value, triple.low) == pytest.approx((3 * estimate.value, 3 * estimate.low))
+
+
+def test_identical_runs_have_a_point_for_an_interval() -> None:
+    """Virtual time without noise: nothing varies, nothing is divided by zero."""
+    estimate = log_ratio(starts(1.0, 1.0), starts(2.0, 2.0)).estimate()
+    assert estimate.low == estimate.value == estimate.high == pytest.approx(2)

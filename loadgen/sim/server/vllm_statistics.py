@@ -30,7 +30,7 @@ from loadgen.sim.server.dialect import Load, ServerFacts
 from loadgen.sim.server.exchange import Answer, Part
 from loadgen.sim.server.vllm_info import cache_configuration
 
-ENGINE = "0"
+_ENGINE = "0"
 _LATENCY_S = (0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680)
 _FIRST_TOKEN_S = (
     *(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5),
@@ -176,7 +176,7 @@ class VllmStatistics:
         self._kv_used = self._gauge("kv_cache_usage_perc", "Share of the KV cache in use, 0 to 1.")
         states = ("awake", "weights_offloaded", "discard_all")
         self._gauges("engine_sleep_state", "Whether the engine is awake.", "sleep_state", states)["awake"].set(1)
-        cache = {name: str(value) for name, value in cache_configuration(self._facts).items()} | {"engine": ENGINE}
+        cache = {name: str(value) for name, value in cache_configuration(self._facts).items()} | {"engine": _ENGINE}
         Gauge("vllm:cache_config_info", "The KV cache as configured.", [*cache], registry=self._registry).labels(
             **cache
         ).set(1)
@@ -254,13 +254,13 @@ class VllmStatistics:
 
     def _labelled(self, kind: type[_Metric], name: str, text: str, **more: Any) -> _Metric:
         metric = kind(f"vllm:{name}", text, ["model_name", "engine"], registry=self._registry, **more)
-        return metric.labels(self._facts.model, ENGINE)
+        return metric.labels(self._facts.model, _ENGINE)
 
     def _by_label(
         self, kind: type[_Metric], name: str, text: str, label: str, values: Sequence[str]
     ) -> dict[str, _Metric]:
         metric = kind(f"vllm:{name}", text, ["model_name", "engine", label], registry=self._registry)
-        return {value: metric.labels(self._facts.model, ENGINE, value) for value in values}
+        return {value: metric.labels(self._facts.model, _ENGINE, value) for value in values}
 
 
 class _Process(ProcessCollector):

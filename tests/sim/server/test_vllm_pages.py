@@ -319,3 +319,32 @@ def test_a_restarted_server_shows_that_it_is_another() -> None:
     assert starts[0] is not None
     assert starts[1] is not None
     assert starts[0] < starts[1]
+
+
+@pytest.mark.parametrize("arm", ARMS)
+@pytest.mark.parametrize("simulated", [False, True])
+def test_both_servers_keep_the_same_accounts(arm: str, *, simulated: bool) -> None:
+    """What one figure must be to another holds on the recorded page and on the simulated one."""
+    answers = [answer(key, prompt=100 + key) for key in range(6)]
+    given = play(arm, answers, leave=2).values if simulated else values(recorded_page(arm))
+    ended = sum(value for name, value in given.items() if name.startswith("request_success_total/"))
+    computed = given["prompt_tokens_by_source_total/local_compute"]
+    cached = given["prompt_tokens_by_source_total/local_cache_hit"]
+    steps = given["inter_token_latency_seconds_count"]
+    more_than_one = given["generation_tokens_total"] - given["time_to_first_token_seconds_count"] - steps
+    # one client left: its first token counts, its end does not
+    assert given["time_to_first_token_seconds_count"] == ended + 1
+    for name in ("e2e_request_latency", "request_queue_time", "request_decode_time", "request_time_per_output_token"):
+        assert given[f"{name}_seconds_count"] == ended, name
+    for name in ("request_prompt_tokens", "request_generation_tokens", "request_params_max_tokens"):
+        assert given[f"{name}_count"] == ended, name
+    assert given["prompt_tokens_total"] == given["prefix_cache_queries_total"] == computed + cached
+    assert given["prefix_cache_hits_total"] == given["prompt_tokens_cached_total"] == cached
+    assert given["iteration_tokens_total_sum"] == given["generation_tokens_total"] + computed
+    # a step with a draft emits what was accepted and one more, less what the end of the answer cuts
+    accepted = given.get("spec_decode_num_accepted_tokens_total", 0)
+    assert 0 <= more_than_one <= accepted
+    assert (more_than_one > 0) == (accepted > 0)
+    if arm == "eagle":
+        assert given["spec_decode_num_drafts_total"] == steps
+        assert given["spec_decode_num_draft_tokens_total"] == 3 * steps

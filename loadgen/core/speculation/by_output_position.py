@@ -42,9 +42,14 @@ class OutputPositions:
 
 
 def _listed_steps(record: RequestRecord, told: Evidence) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Size and start of each step as the server listed them; None unless the list alone makes up the whole answer."""
+    """Size and start of each step as the server listed them; None unless the list alone makes up the whole answer.
+
+    Then no step went without a draft, which the list would lack; where the events show the steps, their number says so.
+    """
     listed = None if record.speculation is None or told.block is None else record.speculation.per_step_accepted
     if not listed or told.decode_tokens is None:
+        return None
+    if told.step_tokens is not None and len(listed) != len(told.step_tokens):
         return None
     sizes = np.array(listed, dtype=np.int64) + 1
     ends = np.cumsum(sizes)

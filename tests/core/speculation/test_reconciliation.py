@@ -1,14 +1,17 @@
 """The origins against one another: equal where they count the same, bounded where they may differ."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from loadgen.core.metrics.summary import Finding, Speculation
-from loadgen.core.record import FailureKind, Outcome, RequestRecord
+from loadgen.core.record import FailureKind, Outcome, RequestRecord, RequestSpeculation
 from loadgen.core.request import Phase
 from loadgen.core.server.sample import Counters
-from tests.core.analysis.factory import S, failed, findings, summarised, unsent
+from tests.core.analysis.factory import S, answered, failed, findings, summarised, unsent
 from tests.core.speculation.made import MadeServer, comparison, scrape
 
 PAIRS = [
@@ -247,3 +250,22 @@ def test_a_draft_length_that_nobody_told_bounds_nothing() -> None:
     assert comparison(spec, "per_request", "stream", "steps").agrees
     told = reconciled(server, records, server={"speculation": {"draft_tokens": 4}})
     assert comparison(told, "per_request", "stream", "accepted_tokens").agrees
+
+
+ANSWERS = json.loads((Path(__file__).parents[2] / "golden" / "streams" / "answers.json").read_text())
+RECORDED = sorted(name for name, one in ANSWERS.items() if name.startswith("vllm_ngram") and "speculation" in one)
+
+
+@pytest.mark.parametrize("name", [name for name in RECORDED if "event_tokens" in ANSWERS[name]])
+def test_recorded_answers_of_vllm_agree(name: str) -> None:
+    """Real blocks and real events: the same drafts but for the cut end; logprobs in chat make one event of them all."""
+    told = ANSWERS[name]
+    block = msgspec.convert(told["speculation"], RequestSpeculation)
+    events = tuple(told["event_tokens"])
+    record = answered(0, tokens=told["usage"]["output_tokens"], event_tokens=events, speculation=block)
+    spec = summarised([record]).speculation
+    if "logprobs" in name and "chat" in name:
+        assert (spec.oversize_events, spec.agreement) == (1, ())
+        return
+    assert spec.oversize_events == 0
+    assert [one.agrees for one in spec.agreement] == [True, True]

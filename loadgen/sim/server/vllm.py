@@ -9,15 +9,14 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from loadgen.sim.server.dialect import Reply, ServerFacts, Statistics
+from loadgen.sim.server.events import DONE, encode, sse, text_of
 from loadgen.sim.server.exchange import Answer, Output, Part, RefusedError, Route
 from loadgen.sim.server.vllm_info import VERSION, server_info
 from loadgen.sim.server.vllm_statistics import VllmStatistics
 
-_DONE = b"data: [DONE]\n\n"
 _JSON = "application/json"
 _ID_PREFIX = {Route.CHAT: "chatcmpl-", Route.COMPLETIONS: "cmpl-"}
 # A part is written at the rate of tokens: one template a route, filled with encoded pieces.
@@ -39,8 +38,6 @@ _UNTIMED = dict.fromkeys(
 )
 """A request's timings, which a server reports only when it was started with `--enable-per-request-metrics`."""
 
-_encode = msgspec.json.encode
-
 
 class VllmDialect:
     """vLLM with these facts. `created` and ids come with the answers."""
@@ -51,7 +48,7 @@ class VllmDialect:
 
     def __init__(self, facts: ServerFacts) -> None:
         self._facts = facts
-        self._model = _encode(facts.model)
+        self._model = encode(facts.model)
         told = facts.speculator is not None and facts.per_request_speculation is not None
         self._acceptance_told = told
         words = json.dumps([facts.model, facts.max_model_len, dict(facts.speculation)], sort_keys=True, default=str)
@@ -69,31 +66,31 @@ class VllmDialect:
         if asked.route is not Route.CHAT:
             return b""
         return _OPENING % (
-            _encode(self._id(answer)),
+            encode(self._id(answer)),
             answer.created_s,
             self._model,
             answer.index,
             _continuous_usage(answer, 0) if asked.continuous_usage else b"",
-            _encode(asked.prompt_ids) if asked.return_token_ids else b"null",
+            encode(asked.prompt_ids) if asked.return_token_ids else b"null",
         )
 
     def part(self, answer: Answer, part: Part) -> bytes:
         """The event of one part. Without a usage event to come, the last one carries the fingerprint."""
         asked, output = answer.asked, answer.output
-        ids = _encode(output.ids[part.start : part.stop]) if asked.return_token_ids else b"null"
+        ids = encode(output.ids[part.start : part.stop]) if asked.return_token_ids else b"null"
         after = _continuous_usage(answer, part.stop) if asked.continuous_usage else b""
         finish = b"null"
         if part.finished:
-            finish = b'%b,"stop_reason":%b' % (_encode(output.finish_reason), _encode(output.stop_reason))
+            finish = b'%b,"stop_reason":%b' % (encode(output.finish_reason), encode(output.stop_reason))
             if not asked.include_usage:
-                after += b',"system_fingerprint":%b' % _encode(self._fingerprint)
-        text = _encode("".join(output.texts[part.start : part.stop]))
-        head = (_encode(self._id(answer)), answer.created_s, self._model, answer.index, text)
+                after += b',"system_fingerprint":%b' % encode(self._fingerprint)
+        text = encode(text_of(answer, part))
+        head = (encode(self._id(answer)), answer.created_s, self._model, answer.index, text)
         if asked.route is Route.CHAT:
-            logprobs = b"null" if asked.logprobs is None else _encode(_chat_logprobs(output, part.start, part.stop))
+            logprobs = b"null" if asked.logprobs is None else encode(_chat_logprobs(output, part.start, part.stop))
             return _CHAT_PART % (*head, logprobs, finish, ids, after)
-        logprobs = b"null" if asked.logprobs is None else _encode(_text_logprobs(output, part.start, part.stop))
-        prompt = _encode(asked.prompt_ids) if asked.return_token_ids and not part.start else b"null"
+        logprobs = b"null" if asked.logprobs is None else encode(_text_logprobs(output, part.start, part.stop))
+        prompt = encode(asked.prompt_ids) if asked.return_token_ids and not part.start else b"null"
         finish = finish if part.finished else b'null,"stop_reason":null'
         return _COMPLETIONS_PART % (*head, logprobs, finish, prompt, ids, after)
 
@@ -101,7 +98,7 @@ class VllmDialect:
         """The usage event, if asked for, with the acceptance of a single choice; then the end marker."""
         first = answers[0]
         if not first.asked.include_usage:
-            return _DONE
+            return DONE
         kind = "chat.completion.chunk" if first.asked.route is Route.CHAT else "text_completion"
         usage = self._head(first, kind) | {
             "choices": [],
@@ -111,7 +108,7 @@ class VllmDialect:
         if self._acceptance_told and len(answers) == 1:
             acceptance = {name: value for name, value in self._acceptance(first).items() if value is not None}
             usage["metrics"] = {"speculative_decoding": acceptance}
-        return b"data: %b\n\n%b" % (_encode(usage), _DONE)
+        return sse(usage) + DONE
 
     # Whole answers
 
@@ -134,18 +131,18 @@ class VllmDialect:
         if self._acceptance_told and len(answers) == 1:
             metrics = _UNTIMED | {"speculative_decoding": self._acceptance(first)}
         head = {"choices": choices, "service_tier": None, "system_fingerprint": self._fingerprint, "usage": usage}
-        return _encode(self._head(first, kind) | head | unused | {"metrics": metrics})
+        return encode(self._head(first, kind) | head | unused | {"metrics": metrics})
 
     # Errors
 
     def refusal(self, refused: RefusedError) -> bytes:
         """The body of an error response."""
-        return _encode(_error(refused.message, refused.kind, refused.param, refused.status))
+        return encode(_error(refused.message, refused.kind, refused.param, refused.status))
 
     def error_event(self, message: str) -> bytes:
         """The error of a stream that had begun, with the end marker; vLLM writes this one with spaces."""
         event = json.dumps(_error(message, "InternalServerError", None, 500))
-        return b"data: %b\n\n%b" % (event.encode(), _DONE)
+        return b"data: %b\n\n%b" % (event.encode(), DONE)
 
     # Pages
 
@@ -156,11 +153,11 @@ class VllmDialect:
             case "GET", "/metrics" if isinstance(statistics, VllmStatistics):
                 return Reply(200, CONTENT_TYPE_LATEST, statistics.exposition())
             case "GET", "/version":
-                return Reply(200, _JSON, _encode({"version": VERSION}))
+                return Reply(200, _JSON, encode({"version": VERSION}))
             case "GET", "/server_info":
-                return Reply(200, _JSON, _encode(server_info(self._facts, as_json="config_format=json" in query)))
+                return Reply(200, _JSON, encode(server_info(self._facts, as_json="config_format=json" in query)))
             case (("GET" | "POST"), "/ping"):
-                return Reply(200, _JSON, b"")
+                return Reply(200, "", b"")
         return None
 
     # Pieces

@@ -7,6 +7,7 @@ so the window has no counters at all, and says why.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
+from math import inf
 from typing import Any
 
 from loadgen.core.server.sample import GPU_SOURCE, Counters, Gauges, Scrape, ServerSample
@@ -25,7 +26,7 @@ class Reset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterWindow:
-    """Differences of counters from `first_ns` to `last_ns`, the instants of the pages that they stand on.
+    """Differences of counters over a span that holds `first_ns` to `last_ns`, the part that every page covers.
 
     The pages lie around the span asked for, so the window is a little wider than it. A counter is None when one of the
     `processes` does not have it; all are None when there are `resets`, or a page was read fewer than two times.
@@ -178,8 +179,8 @@ def _window(scrapes: list[Scrape], start_ns: int | None, end_ns: int | None) -> 
         notes += said
         if edges is not None:
             bounds[source] = edges
-    first_ns = min((each.first_ns for each in bounds.values()), default=None)
-    last_ns = max((each.last_ns for each in bounds.values()), default=None)
+    first_ns = max((each.first_ns for each in bounds.values()), default=None)
+    last_ns = min((each.last_ns for each in bounds.values()), default=None)
     parts, resets = [], []
     for track in tracks:
         if (edges := bounds.get(track.source)) is not None:
@@ -187,13 +188,15 @@ def _window(scrapes: list[Scrape], start_ns: int | None, end_ns: int | None) -> 
             resets += said
             notes += came
             parts.append(part)
+    begin_ns = -inf if start_ns is None else min([start_ns, *(each.first_ns for each in bounds.values())])
+    until_ns = inf if end_ns is None else max([end_ns, *(each.last_ns for each in bounds.values())])
     failed = [
         f"page {source} at {seconds(page.taken_ns):.1f} s: {page.fault}"
         for source, found in pages.items()
         for page in found
-        if page.fault is not None and _inside(page.taken_ns, (first_ns, start_ns), (last_ns, end_ns))
+        if page.fault is not None and begin_ns <= page.taken_ns <= until_ns
     ]
-    complete = not resets and len(bounds) == len(pages)
+    complete = len(bounds) == len(pages)
     return CounterWindow(
         counters=_summed(parts) if complete else Counters(),
         processes=len(tracks),
@@ -269,12 +272,6 @@ def _reset_words(reset: Reset) -> str:
     if reset.names == ("started",):
         return "the process was started anew"
     return f"{', '.join(reset.names)} fell or went, as when a process is started anew,"
-
-
-def _inside(taken_ns: int, starts: tuple[int | None, ...], ends: tuple[int | None, ...]) -> bool:
-    """Whether an instant lies between the earliest start and the latest end that are known."""
-    begin = min((each for each in starts if each is not None), default=taken_ns)
-    return begin <= taken_ns <= max((each for each in ends if each is not None), default=taken_ns)
 
 
 _LOST: Any = object()

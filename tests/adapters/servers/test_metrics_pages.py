@@ -21,9 +21,12 @@ def only(engine: str, text: str, model: str = "m") -> ServerSample:
     return sample
 
 
-@pytest.mark.parametrize(("arm", "steps", "iterations"), [("baseline", 107, 99), ("ngram", 49, 41)])
-def test_a_recorded_vllm_page(arm: str, steps: int, iterations: int) -> None:
-    """vLLM 0.32 after the same requests on two arms: 107 tokens of decode steps, in fewer steps with speculation."""
+@pytest.mark.parametrize(
+    ("arm", "steps", "iterations", "computed", "hits"),
+    [("baseline", 107, 99, 407, 384), ("ngram", 49, 41, 407, 384), ("eagle", 107, 99, 791, 0)],
+)
+def test_a_recorded_vllm_page(arm: str, steps: int, iterations: int, computed: int, hits: int) -> None:
+    """vLLM 0.32 after the same requests: 107 tokens of decode steps on each arm, in fewer steps if drafts are taken."""
     found = only("vllm", golden(f"vllm_0.32_{arm}.txt"), "gemma3-270m")
     counted = found.counters
     assert found.engine == "0"
@@ -31,21 +34,24 @@ def test_a_recorded_vllm_page(arm: str, steps: int, iterations: int) -> None:
     assert counted.generation_tokens is not None
     assert counted.first_tokens is not None
     assert counted.generation_tokens - counted.first_tokens == 107
-    assert (counted.decode_steps, counted.iterations, counted.iteration_tokens) == (steps, iterations, 407)
-    assert (counted.prompt_tokens, counted.prefix_query_tokens, counted.prefix_hit_tokens) == (677, 677, 384)
+    assert (counted.decode_steps, counted.iterations, counted.iteration_tokens) == (steps, iterations, computed)
+    assert (counted.prompt_tokens, counted.prefix_query_tokens, counted.prefix_hit_tokens) == (677, 677, hits)
     assert (counted.finished_requests, counted.timed_requests, counted.preemptions) == (6, 6, 0)
     assert None not in (counted.queue_s, counted.prefill_s, counted.decode_s)
     assert found.gauges == Gauges(running_requests=0, waiting_requests=0, kv_used_ratio=0)
 
 
-def test_only_the_speculating_recorded_arm_has_counters_of_speculation() -> None:
-    """The baseline has none, not zeros; the other's decode steps and accepted tokens are the tokens and two trimmed."""
+def test_the_recorded_arms_that_speculate_have_counters_of_it() -> None:
+    """The baseline has none, which is not the zeros of a drafter that is never right."""
     baseline = only("vllm", golden("vllm_0.32_baseline.txt"), "gemma3-270m").counters
     assert baseline.drafts is baseline.drafted_tokens is baseline.accepted_tokens is None
     assert baseline.accepted_by_position is None
     ngram = only("vllm", golden("vllm_0.32_ngram.txt"), "gemma3-270m").counters
     assert (ngram.drafts, ngram.drafted_tokens, ngram.accepted_tokens) == (20, 80, 60)
     assert ngram.accepted_by_position == (16, 15, 15, 14)
+    eagle = only("vllm", golden("vllm_0.32_eagle.txt"), "gemma3-270m").counters
+    assert (eagle.drafts, eagle.drafted_tokens, eagle.accepted_tokens) == (107, 321, 0)
+    assert eagle.accepted_by_position == (0, 0, 0)
 
 
 def test_vllm_0_10_under_its_old_names() -> None:

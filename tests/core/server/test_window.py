@@ -135,7 +135,8 @@ def test_failed_scrapes_in_the_middle_lose_nothing_and_are_counted() -> None:
     found = counter_window(scrapes, 1 * S, 4 * S)
     assert found.counters.drafts == 30
     assert (found.failed_scrapes, found.failed_example) == (2, "page 0 at 2.0 s: HTTP 503")
-    assert whole_run(scrapes).counters.drafts == 30
+    whole = whole_run(scrapes)
+    assert (whole.counters.drafts, whole.failed_scrapes) == (30, 4)
 
 
 def test_processes_and_pages_add_up_and_a_counter_that_one_lacks_is_unknown() -> None:
@@ -149,6 +150,14 @@ def test_processes_and_pages_add_up_and_a_counter_that_one_lacks_is_unknown() ->
     found = whole_run(scrapes)
     assert found.processes == 3
     assert found.counters == Counters(generation_tokens=130)
+
+
+def test_the_span_is_what_every_page_covers() -> None:
+    """One page was read later, the other not so long: only in between is all of the server known."""
+    scrapes = [page(at, sample(drafts=at)) for at in (0, 5, 9)]
+    scrapes += [page(at, sample(drafts=at, started=2.0), source="1") for at in (1, 5, 8)]
+    found = whole_run(scrapes)
+    assert (found.first_ns, found.last_ns) == (1 * S, 8 * S)
 
 
 def test_arrays_of_different_length_add_up_place_by_place() -> None:

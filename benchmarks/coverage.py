@@ -2,8 +2,9 @@
 
     python -m benchmarks.coverage [--experiments 1000]
 
-Prints two tables on standard error and JSON on standard output. The first compares three ways to make the interval of
-one metric, the second has every metric as `loadgen.core.comparison` gives it. Widths are medians of high / low.
+Prints tables on standard error and JSON on standard output: three ways to make the interval of a metric; the same when
+starts differ in one arm alone, against what the package assumes; and every metric as the package gives it. Widths are
+medians of high / low.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +27,9 @@ SCHEMA = "loadgen.benchmark.coverage/1"
 REPEATS, REQUESTS = (2, 3, 5), (50, 150, 500)
 STARTS, INTERACTIONS = (0.0, 0.02, 0.05), (0.0, 0.2)
 EFFECT = math.log(0.75)
+METHOD_REQUESTS = REQUESTS[1]
 RESAMPLES = 500
+SETTING = ("repeats", "requests", "start", "interaction")
 
 Interval = tuple[float, float]
 Found = dict[str, list[tuple[bool, float]]]
@@ -63,7 +67,7 @@ METHODS: dict[str, Callable[[Sequence[Cell], Sequence[Cell], np.random.Generator
 }
 
 
-def of_methods(world: World, repeats: int, requests: int, experiments: int) -> Found:
+def of_methods(repeats: int, requests: int, world: World, experiments: int) -> Found:
     """Whether the interval of mean TPOT held the truth, and how wide it was, by method."""
     rng = np.random.default_rng(1)
     truth = true_ratios(world)["tpot_s.mean"]
@@ -76,7 +80,7 @@ def of_methods(world: World, repeats: int, requests: int, experiments: int) -> F
     return found
 
 
-def of_metrics(world: World, repeats: int, requests: int, experiments: int) -> Found:
+def of_metrics(repeats: int, requests: int, world: World, experiments: int) -> Found:
     """The same of the package's intervals, by metric."""
     rng = np.random.default_rng(2)
     truth = true_ratios(world)
@@ -111,32 +115,46 @@ def _figures(found: Found) -> dict[str, dict[str, float]]:
     }
 
 
+def _rows(results: Sequence[dict[str, Any]]) -> list[list[object]]:
+    return [
+        [
+            *(result[name] for name in SETTING),
+            *(f"{100 * each['coverage_ratio']:.1f} % ({each['width']:.2f})" for each in result["methods"].values()),
+        ]
+        for result in results
+    ]
+
+
 def main() -> None:
     """Parses, simulates, prints."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--experiments", type=int, default=1000)
     experiments = parser.parse_args().experiments
-    results = []
-    for repeats, requests, world in grid():
-        setting = {"repeats": repeats, "requests": requests, "start": world.start, "interaction": world.interaction}
-        methods = _figures(of_methods(world, repeats, requests, experiments)) if requests == REQUESTS[1] else {}
-        metrics = _figures(of_metrics(world, repeats, requests, experiments))
-        results.append({**setting, "methods": methods, "metrics": metrics})
-    rows = [
-        [
-            *(result[name] for name in ("repeats", "requests", "start", "interaction")),
-            *(f"{100 * each['coverage_ratio']:.1f} % ({each['width']:.2f})" for each in result["methods"].values()),
-        ]
-        for result in results
-        if result["methods"]
+
+    def setting(repeats: int, requests: int, world: World) -> dict[str, float]:
+        return dict(zip(SETTING, (repeats, requests, world.start, world.interaction), strict=True))
+
+    by_method = [
+        {**setting(*each), "methods": _figures(of_methods(*each, experiments))}
+        for each in grid()
+        if each[1] == METHOD_REQUESTS
     ]
-    print_table("tpot_s.mean by method", ("repeats", "requests", "start", "interaction", *METHODS), rows)
-    rows = []
+    unequal = World(effect=EFFECT, start=STARTS[-1], baseline_start=0.0)
+    one_sided = [
+        {**setting(*each), "methods": _figures(of_methods(*each, experiments))}
+        for each in ((repeats, METHOD_REQUESTS, unequal) for repeats in REPEATS)
+    ]
+    by_metric = [{**setting(*each), "metrics": _figures(of_metrics(*each, experiments))} for each in grid()]
+
+    print_table("tpot_s.mean by method", (*SETTING, *METHODS), _rows(by_method))
+    print_table("tpot_s.mean when only the arm's starts differ", (*SETTING, *METHODS), _rows(one_sided))
+    rows: list[list[object]] = []
     for name in METRICS:
-        given = [result["metrics"][name]["coverage_ratio"] for result in results if name in result["metrics"]]
+        given = [each["metrics"][name]["coverage_ratio"] for each in by_metric if name in each["metrics"]]
         rows.append([name, len(given), *(f"{100 * of(given):.1f} %" for of in (min, np.mean, max))])
     print_table("every metric over the grid", ("metric", "settings", "least", "mean", "most"), rows)
-    print(json.dumps({"schema": SCHEMA, "host": host(), "experiments": experiments, "results": results}, indent=2))
+    results = {"by_method": by_method, "one_sided": one_sided, "by_metric": by_metric}
+    print(json.dumps({"schema": SCHEMA, "host": host(), "experiments": experiments} | results, indent=2))
 
 
 if __name__ == "__main__":

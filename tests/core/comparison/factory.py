@@ -26,12 +26,14 @@ class World:
     """Log-normal latencies; every spread is a standard deviation of the logarithm.
 
     A request is heavy or light in both arms (`request`), and suits the arm more or less (`interaction`, as acceptance
-    differs by prompt); a start is fast or slow as a whole (`start`); each answer has its own `noise`. The arm's TPOT is
-    exp(`effect`) times the baseline's for a request that suits it as most do. Both arms have the same output tokens.
+    differs by prompt); a start is fast or slow as a whole (`start`, of the baseline `baseline_start` if given); each
+    answer has its own `noise`. The arm's TPOT is exp(`effect`) times the baseline's for a request that suits it as most
+    do. Both arms have the same output tokens.
     """
 
     effect: float = 0.0
     start: float = 0.02
+    baseline_start: float | None = None
     interaction: float = 0.0
     request: float = 0.5
     noise: float = 0.2
@@ -42,10 +44,11 @@ def experiment(
 ) -> tuple[list[Cell], list[Cell]]:
     """The cells of the baseline and of the arm at one level."""
     heavy, suits, tokens = _requests(world, rng, requests)
+    effects = (np.zeros(requests), world.effect + suits)
     made = [
         [
             _cell(
-                *_latencies(world, rng, heavy, effect, tokens, math.exp(rng.normal(0, world.start))),
+                *_latencies(world, rng, heavy, effect, tokens, math.exp(rng.normal(0, spread))),
                 tokens,
                 arm=arm,
                 level=level,
@@ -53,7 +56,7 @@ def experiment(
             )
             for repeat in range(repeats)
         ]
-        for arm, effect in (("baseline", np.zeros(requests)), ("arm", world.effect + suits))
+        for arm, effect, spread in zip(("baseline", "arm"), effects, _starts(world), strict=True)
     ]
     return made[0], made[1]
 
@@ -73,8 +76,10 @@ def true_ratios(world: World, *, requests: int = 400_000) -> dict[str, float]:
         for statistic, of in STATISTICS.items()
     }
     throughput = float(e2el[0].mean() / e2el[1].mean())
-    starts = np.exp(rng.normal(0, world.start, 2000))
-    good = [np.log(np.searchsorted(np.sort(each), GOOD_E2EL_S / starts)).mean() for each in e2el]
+    good = [
+        np.log(np.searchsorted(np.sort(each), GOOD_E2EL_S / np.exp(rng.normal(0, spread, 2000)))).mean()
+        for each, spread in zip(e2el, _starts(world), strict=True)
+    ]
     goodput = throughput * math.exp(good[1] - good[0])
     return truth | {"output_tokens_per_s": throughput, "requests_per_s": throughput, "goodput_rps": goodput}
 
@@ -92,6 +97,10 @@ def reordered(cell: Cell, order: Sequence[int] | NDArray[np.int64]) -> Cell:
         good=cell.good[order],
         columns={name: values[order] for name, values in cell.columns.items()},
     )
+
+
+def _starts(world: World) -> tuple[float, float]:
+    return world.start if world.baseline_start is None else world.baseline_start, world.start
 
 
 def _requests(world: World, rng: np.random.Generator, n: int) -> tuple[Floats, Floats, Floats]:

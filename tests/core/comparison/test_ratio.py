@@ -37,7 +37,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(repeats: int) -> None:
     hits: Counter[str] = Counter()
     of: Counter[str] = Counter()
     for world in (World(start=0.02), World(effect=math.log(0.75), start=0.05, interaction=0.2)):
-        for metric, each in of_metrics(world, repeats, 60, 60).items():
+        for metric, each in of_metrics(repeats, 60, world, 60).items():
             hits[metric] += sum(hit for hit, _ in each)
             of[metric] += len(each)
     assert set(of) == {metric for metric in METRICS if not metric.endswith("p99")}
@@ -50,7 +50,7 @@ def test_intervals_hold_the_truth_over_the_whole_grid() -> None:
     """93 % to 97.5 % of the intervals of every metric do, over all settings; and in no setting by far fewer of 60."""
     shares: dict[str, list[float]] = {metric: [] for metric in METRICS}
     for repeats, requests, world in grid():
-        for metric, each in of_metrics(world, repeats, requests, 60).items():
+        for metric, each in of_metrics(repeats, requests, world, 60).items():
             shares[metric].append(float(np.mean([hit for hit, _ in each])))
     for metric, given in shares.items():
         assert 0.93 <= np.mean(given) <= 0.975, metric
@@ -156,6 +156,14 @@ def test_rates_of_an_open_loop_are_noted_and_need_starts() -> None:
     assert found(baseline, arm, "requests_per_s").notes == (Note.FIXED_RATE,)
     assert found(baseline, arm, "tpot_s.mean").notes == ()
     assert ratio(baseline[:1], arm[:1], "requests_per_s") is None
+
+
+def test_how_long_requests_take_bears_on_rates_of_a_closed_loop_alone() -> None:
+    """At a fixed rate of arrivals tokens a second follow what is asked for; slots are free when requests end."""
+    closed = cells()
+    opened = [[replace(cell, closed_loop=False) for cell in side] for side in closed]
+    assert found(*closed, "output_tokens_per_s").log_ratio.request_variance > 0
+    assert found(*opened, "output_tokens_per_s").log_ratio.request_variance == pytest.approx(0, abs=1e-12)
 
 
 def test_speedup_is_above_one_where_the_arm_is_better() -> None:

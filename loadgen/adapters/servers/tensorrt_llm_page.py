@@ -56,7 +56,7 @@ def tensorrt_llm_samples(text: str, *, model: str) -> tuple[ServerSample, ...]:
     ours = of_model(page, model)
     sample = ServerSample(
         engine="0",
-        counters=_by_position(ours, ours.counters(_COUNTERS)),
+        counters=_of_ended_requests(ours, ours.counters(_COUNTERS)),
         gauges=Gauges(
             running_requests=ours.total(_RUNNING),
             waiting_requests=ours.total(_WAITING),
@@ -69,15 +69,16 @@ def tensorrt_llm_samples(text: str, *, model: str) -> tuple[ServerSample, ...]:
     return (sample,)
 
 
-def _by_position(page: Page, counters: Counters) -> Counters:
+def _of_ended_requests(page: Page, counters: Counters) -> Counters:
     """The counters with every figure of speculation from the counts by position, where the server has those.
 
     A step drafts its first position or nothing, so the first position's count is the number of steps that drafted.
-    Taken all from one place, the ratios are of the same requests: those that ended.
+    Taken all from one place, the ratios are of the same requests: those that ended. Before one has, there is nothing to
+    tell whether such counts will come, and the iterations' totals, which are ahead of them, are not taken either.
     """
     drafted = page.by_position(_DRAFTED_BY_POSITION, "token_position")
     if drafted is None:
-        return counters
+        return counters if counters.finished_requests else replace(counters, drafted_tokens=None, accepted_tokens=None)
     accepted = page.by_position(_ACCEPTED_BY_POSITION, "token_position") or ()
     return replace(
         counters,

@@ -246,6 +246,14 @@ def test_tensorrt_llm_without_counts_by_position() -> None:
     assert counted.accepted_by_position is None
 
 
+def test_tensorrt_llm_whose_first_requests_are_still_running() -> None:
+    """What iterations drafted for them is not what counts by position will say: neither is told yet."""
+    lines = golden("made_tensorrt_llm_1.3.txt").splitlines(keepends=True)
+    text = "".join(line for line in lines if "position" not in line and "success" not in line)
+    counted = only("tensorrt-llm", text).counters
+    assert counted.drafted_tokens is counted.accepted_tokens is None
+
+
 def test_iterations_add_up_over_readings() -> None:
     """The queue is emptied by each reading: the second holds what came since, and only the first rank's rows count."""
     totals = IterationTotals()

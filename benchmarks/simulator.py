@@ -101,6 +101,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0)
     options = parser.parse_args()
     cores = Cores.chosen()
+    machine = host() | {"one_core_for_both": cores.server == cores.client}
     arguments = ("--step-time", f"{options.step_ms:g}ms", "--kv-blocks", "100000")
     with spawn_simulator(*arguments, cpus={cores.server}) as server:
         os.sched_setaffinity(0, {cores.client})
@@ -120,19 +121,11 @@ def main() -> None:
         "client_gap_ms": {f"p{p:g}": percentile(gaps_ms, p) for p in (1, 50, 99, 99.9)},
         "server_cpu_ratio": used_s / wall_s,
     }
-    rows = [(name, value) for name, value in figures.items() if not isinstance(value, dict)]
-    rows += [
-        (f"{name} {key}", item)
-        for name in figures
-        if isinstance(figures[name], dict)
-        for key, item in figures[name].items()
-    ]
+    rows: list[tuple[str, Any]] = []
+    for name, value in figures.items():
+        rows += [(f"{name} {key}", item) for key, item in value.items()] if isinstance(value, dict) else [(name, value)]
     print_table("simulator", ("figure", "value"), rows)
-    print(
-        json.dumps(
-            {"schema": SCHEMA, "host": host() | {"one_core_for_both": cores.server == cores.client}} | figures, indent=2
-        )
-    )
+    print(json.dumps({"schema": SCHEMA, "host": machine} | figures, indent=2))
 
 
 if __name__ == "__main__":

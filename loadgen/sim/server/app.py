@@ -287,7 +287,7 @@ class _Work:
     """Work of one kind, and how long a unit of it takes, learned from what was done."""
 
     def __init__(self) -> None:
-        self._ns_per_unit = 5_000.0
+        self._ns_per_unit = 1_000.0
 
     def expected_ns(self, units: int) -> int:
         return round(units * self._ns_per_unit)

@@ -60,18 +60,21 @@ class StreamReply(_Reply):
 
     def deliver(self) -> None:
         """Sends what is ready. What a client that does not read would get waits, and grows."""
-        for answer, part in self._coming:
-            earlier = self._unread.get(answer.key)
-            self._unread[answer.key] = (answer, part if earlier is None else _joined(earlier[1], part))
-        self._coming.clear()
-        if self._unread and not self._exchange.paused:
-            self._catch_up()
-        self._send(self._ready)
-        self._ready = []
+        if self._coming:
+            for answer, part in self._coming:
+                earlier = self._unread.get(answer.key)
+                self._unread[answer.key] = (answer, part if earlier is None else _joined(earlier[1], part))
+            self._coming = []
+            if not self._exchange.paused:
+                self._catch_up()
+        if self._ready:
+            ready, self._ready = self._ready, []
+            self._send(ready)
 
     def _catch_up(self) -> None:
         unread, self._unread = self._unread, {}
-        self._send([self._event(answer, part) for answer, part in unread.values()])
+        if unread:
+            self._send([self._event(answer, part) for answer, part in unread.values()])
 
     def _event(self, answer: Answer, part: Part) -> bytes:
         data = self._dialect.part(answer, part)
@@ -85,8 +88,6 @@ class StreamReply(_Reply):
         return chunk(data)
 
     def _send(self, events: Sequence[bytes]) -> None:
-        if not events:
-            return
         if self._fault is not None and self._sent + len(events) > self._fault.after_events:
             self._exchange.send(b"".join(events[: self._fault.after_events - self._sent]))
             self._suffer(self._fault.kind)

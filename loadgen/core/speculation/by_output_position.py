@@ -30,11 +30,13 @@ class OutputPositions:
         sizes, starts = _listed_steps(record, told) or (told.step_tokens, told.starts)
         if sizes is None or starts is None or not len(sizes):
             return
-        bins = np.searchsorted(_ENDS, starts)
-        steps = np.bincount(bins)
-        tokens = np.bincount(bins, weights=sizes)
-        for place in np.flatnonzero(steps).tolist():
-            self._bins.setdefault(place, RatioOfSums()).add(int(tokens[place]), int(steps[place]))
+        bins = int(_ENDS.searchsorted(starts[-1])) + 1
+        begin = 0
+        for place, end in enumerate(starts.searchsorted(_ENDS[:bins], side="right").tolist()):
+            if end > begin:
+                ratio = self._bins.setdefault(place, RatioOfSums())
+                ratio.add(int(sizes[begin:end].sum()), end - begin)
+            begin = end
 
     def result(self) -> tuple[OutputPositionBin, ...]:
         """The bins that have steps, in their order."""

@@ -56,8 +56,8 @@ def evidence_of(
     if told is not None and told.max_draft_tokens is not None:
         draft_tokens = told.max_draft_tokens
     sizes, starts, oversize = None, None, 0
-    if record.event_tokens and min(record.event_tokens) > 0:
-        events = np.array(record.event_tokens, dtype=np.int64)
+    events = np.array(record.event_tokens or (), dtype=np.int64)
+    if len(events) and events.min() > 0:
         is_step = events <= 1 + (LARGEST_DRAFT_TOKENS if draft_tokens is None else draft_tokens)
         oversize = len(events) - int(np.count_nonzero(is_step))
         is_step = is_step[1:]

@@ -1,10 +1,11 @@
 """GPUs through NVIDIA's library, acted by a fake of it."""
 
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
 
-from loadgen.adapters.servers.nvml import GpuReader
+from loadgen.adapters.servers.nvml import GpuReader, load_nvml
 from loadgen.core.errors import ConfigError
 from loadgen.core.server.sample import GpuSample
 
@@ -68,3 +69,12 @@ def test_a_machine_without_a_driver_is_a_config_error() -> None:
     """In the library's words."""
     with pytest.raises(ConfigError, match="Driver Not Loaded"):
         GpuReader(FakeNvml(driver=False))
+
+
+def test_the_library_is_asked_for_only_when_it_is_needed() -> None:
+    """Where it is not installed, that is said in words; where it is, it is what the reader takes."""
+    if find_spec("pynvml") is None:
+        with pytest.raises(ConfigError, match="nvidia-ml-py is not installed"):
+            load_nvml()
+    else:
+        assert callable(load_nvml().nvmlDeviceGetPowerUsage)

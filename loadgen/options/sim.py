@@ -31,7 +31,7 @@ def _step_time(value: Any) -> Any:
     fixed, *rest = str(value).split(":")
     if len(rest) not in (0, 2, 3):
         raise ValueError(
-            "expected one time such as 8ms, or FIXED:PER_TOKEN:PER_CONTEXT_TOKEN with or without :OVERHEAD;"
+            "expected one time such as 8ms, or FIXED:PER_TOKEN:PER_CONTEXT_TOKEN with or without :OVERHEAD,"
             f" got {value!r}"
         )
     times = [0.0 if part.strip() == "0" else parse_time_s(part) for part in (*rest, "0", "0", "0")]
@@ -84,10 +84,10 @@ class SimOptions(ModelOptions):
 
     step_time: Annotated[StepTime | None, BeforeValidator(_step_time)] = option(
         None,
-        "Step time instead of the GPU's: 8ms for every step, drafting included, or the target's"
-        " FIXED:PER_TOKEN:PER_CONTEXT_TOKEN[:OVERHEAD]. Default: from --gpu and --target.",
+        "Step time instead of the GPU's: one for every step, drafting included, or the target's in three or four"
+        " parts: fixed, a token, a token of context, overhead. Default: from --gpu and --target.",
         panel="Server",
-        metavar="TIME",
+        metavar="TIME|F:T:C:O",
     )
     kv_blocks: int | None = option(
         None, "KV cache in blocks of 16 tokens. Default: what fits into the GPU's memory.", panel="Server", gt=0

@@ -260,7 +260,10 @@ async def listen(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     if until_stdin_closes:
-        loop.add_reader(sys.stdin.fileno(), lambda: None if os.read(sys.stdin.fileno(), 1024) else stop.set())
+        try:
+            loop.add_reader(sys.stdin.fileno(), lambda: None if os.read(sys.stdin.fileno(), 1024) else stop.set())
+        except PermissionError:  # a file or /dev/null, which cannot be waited for: its end is there already
+            stop.set()
     server = await loop.create_server(connection, host, port, backlog=4096)
     bound = server.sockets[0].getsockname()[1]
     shown = f"[{host}]" if ":" in host else host

@@ -132,6 +132,7 @@ def facts_of(options: SimOptions, server: ModelledServer) -> ServerFacts:
         max_sequences=options.max_num_seqs,
         token_budget=options.max_num_batched_tokens,
         prefix_caching=options.prefix_caching,
+        gpus=options.gpus,
         speculator=speculator,
         speculation=own_words,
         per_request_speculation=None

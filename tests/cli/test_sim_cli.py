@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -87,10 +88,11 @@ def test_it_tells_people_what_it_is_and_what_it_did() -> None:
     assert served == "served 0 requests"
 
 
-def test_json_is_one_line_and_the_end_of_stdin_is_its_end() -> None:
+@pytest.mark.parametrize("nothing", [{"input": ""}, {"stdin": subprocess.DEVNULL}], ids=["pipe", "device"])
+def test_json_is_one_line_and_the_end_of_stdin_is_its_end(nothing: dict[str, Any]) -> None:
     """For a program that starts it: the address on stdout, nothing else, and no orphan."""
     line = [sys.executable, "-m", "loadgen", "sim", "--port", "0", "--json", "--until-stdin-closes"]
-    done = subprocess.run(line, input="", capture_output=True, text=True, timeout=START_S)
+    done = subprocess.run(line, **nothing, capture_output=True, text=True, timeout=START_S)
     assert (done.returncode, done.stderr) == (0, "")
     said = json.loads(done.stdout)
     assert said["url"] == f"http://127.0.0.1:{said['port']}"

@@ -42,6 +42,7 @@ def test_a_baseline() -> None:
     assert (found.model, found.max_model_len) == ("meta-llama/Llama-3.1-8B-Instruct", 131_072)
     assert (found.speculator, found.speculation) == (None, {})
     assert found.kv_blocks == 426_784 // 16
+    assert (found.gpus, facts(gpus="2").gpus) == (1, 2)
 
 
 def test_a_drafter_takes_its_memory() -> None:

@@ -24,6 +24,7 @@ class ServerFacts:
     max_sequences: int
     token_budget: int
     prefix_caching: bool
+    gpus: int = 1
     speculator: Speculator | None = None
     speculation: Mapping[str, Any] = field(default_factory=dict)
     per_request_speculation: str | None = "detailed"

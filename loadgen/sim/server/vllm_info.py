@@ -79,7 +79,7 @@ def _resolved(facts: ServerFacts) -> dict[str, Any]:
         "cache_config": cache_configuration(facts),
         "parallel_config": {
             "pipeline_parallel_size": 1,
-            "tensor_parallel_size": 1,
+            "tensor_parallel_size": facts.gpus,
             "data_parallel_size": 1,
             "enable_expert_parallel": False,
         },

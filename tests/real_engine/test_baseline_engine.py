@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.real_engine.contract import differences, simulated
 from tests.real_engine.engine import (
     CACHE_BLOCK_TOKENS,
     CONTEXT_TOKENS,
@@ -382,3 +383,9 @@ def test_an_interrupt_keeps_what_was_measured_and_frees_the_server(server: Serve
     assert done.result["requests"]["cancelled"] == 2
     assert json.loads((done.folder / "summary.json").read_text()) == done.result
     eventually(lambda: server.counters()["num_requests_running"] == 0, "the server stopped working on them")
+
+
+def test_the_simulated_server_answers_in_the_same_shapes(server: Server) -> None:
+    """Asked the same, both give answers of one outline, refuse in the same words and show the same metrics."""
+    with simulated("baseline") as simulator:
+        assert differences(server.url, simulator) == {}

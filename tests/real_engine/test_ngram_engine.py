@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.real_engine.contract import differences, simulated
 from tests.real_engine.engine import (
     DRAFT_TOKENS,
     REPOSITORY,
@@ -185,6 +186,12 @@ def test_reports_and_exports_carry_the_acceptance(repetitive: Measured, tmp_path
     exported = loadgen("export", folder, "--format", "vllm")
     assert exported.code == 0, exported.stderr
     assert exported.result["spec_decode_acceptance_length"] == pytest.approx(length)
+
+
+def test_the_simulated_server_answers_in_the_same_shapes(server: Server) -> None:
+    """Asked the same, both give answers of one outline, refuse in the same words and show the same metrics."""
+    with simulated("ngram") as simulator:
+        assert differences(server.url, simulator) == {}
 
 
 def test_a_server_that_is_killed_leaves_what_it_had_answered(server: Server, tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ def test_units_cancel(arms: tuple[list[Cell], list[Cell]], unit: float, metric: 
     _same(estimate(*arms, metric), estimate(scaled[0], scaled[1], metric))
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(-0.5, 0.5), st.floats(0.001, 0.3)), min_size=1, max_size=8))
 def test_claims_lie_between_single_levels_and_bonferroni(effects: list[tuple[float, float]]) -> None:
     """What is claimed leaves out 1 at 95 %; what leaves it out at 95 % for all levels at once is claimed."""
@@ -91,6 +92,7 @@ def test_claims_lie_between_single_levels_and_bonferroni(effects: list[tuple[flo
         assert not claimed or (verdict.claim is Claim.FASTER) == (verdict.speedup.value > 1)
 
 
+@settings(deadline=None)
 @given(speedups)
 def test_a_crossover_lies_within_its_bounds(given_speedups: list[tuple[float, float]]) -> None:
     """Either a level or a reason; bounds in order, inside the ladder, on either side of the level."""
@@ -106,6 +108,7 @@ def test_a_crossover_lies_within_its_bounds(given_speedups: list[tuple[float, fl
         assert found.low is None
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.integers(1, 8), st.lists(st.floats(0.5, 2.0), min_size=3, max_size=3), min_size=1))
 def test_draft_lengths_are_ranges_that_a_server_takes(ladders: dict[int, list[float]]) -> None:
     """From 1 to the highest level without a gap, no two neighbours alike, drafts of a length that was tried or none."""

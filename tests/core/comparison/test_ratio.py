@@ -150,6 +150,14 @@ def test_a_rate_of_zero_or_none_has_no_ratio() -> None:
         assert ratio(baseline, [without, *arm[1:]], "requests_per_s") is not None
 
 
+def test_goodput_of_requests_that_were_all_left_out_has_no_ratio() -> None:
+    """The run has good requests, but none that every run completed: nothing says how far the rate is chance."""
+    baseline, arm = cells()
+    latency = arm[0].columns["e2el_s"].copy()
+    latency[baseline[1].good] = np.nan
+    assert ratio(baseline, [with_column(arm[0], "e2el_s", latency), *arm[1:]], "goodput_rps") is None
+
+
 def test_rates_of_an_open_loop_are_noted_and_need_starts() -> None:
     """Both arms serve what arrives; and one start says nothing of how such a rate varies."""
     baseline, arm = ([replace(cell, closed_loop=False) for cell in side] for side in cells())

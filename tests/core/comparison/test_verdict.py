@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
 from loadgen.core.comparison.ratio import Ratio, ratio
 from loadgen.core.comparison.verdict import Claim, faster_up_to, verdicts
@@ -65,6 +66,15 @@ def test_effects_within_the_noise_floor_are_not_claimed() -> None:
     assert floor is not None
     assert math.isclose(floor, math.exp(0.02 + 1.96 * 0.02), rel_tol=1e-4)
     assert claims(made([-0.4, -0.05, 0.05, 0.3], error=0.01))[1:3] == [Claim.FASTER, Claim.SLOWER]
+
+
+def test_noise_floor_is_the_same_whichever_baseline_was_the_slower() -> None:
+    """The far end of the interval, above 1 or below."""
+    floors = []
+    for effect in (0.02, -0.02):
+        noise = {each.level: each for each in made([effect] * 4)}
+        floors.append([verdict.noise_floor for verdict in verdicts(made([-0.4] * 4), noise)])
+    assert floors[0] == pytest.approx(floors[1])
 
 
 def test_noise_is_of_its_own_level() -> None:

@@ -191,7 +191,7 @@ class SimOptions(ModelOptions):
         if "target" not in given:
             values |= _served(found)
         if same_method:
-            values |= _drafting(found)
+            values |= _drafting(found, named="draft" in given)
         for name, value in found.profile.simulator.items():
             where = found.file.where("simulator", name)
             if name in _ELSEWHERE:
@@ -212,21 +212,21 @@ def _served(found: ProfileFile) -> dict[str, Given]:
     return values
 
 
-def _drafting(found: ProfileFile) -> dict[str, Given]:
-    """Method, draft length, and the draft model unless the simulator's options name one."""
+def _drafting(found: ProfileFile, *, named: bool) -> dict[str, Given]:
+    """Method, draft length, and the draft model unless another was `named` or the simulator's options name one."""
     speculation, file = found.profile.speculation, found.file
     if speculation is None:
         return {}
-    own_words = {} if speculation.model is None else {DRAFTER_KEYS[found.profile.engine]: speculation.model}
+    model = None if named else speculation.model
+    own_words = {} if model is None else {DRAFTER_KEYS[found.profile.engine]: model}
     values = {
         "method": Given(speculation.method, file.where("speculation", "method")),
         "draft_tokens": Given(speculation.draft_tokens, file.where("speculation", "draft_tokens")),
         "speculation_config": Given(own_words | speculation.config, file.where("speculation", "config")),
     }
-    named = speculation.method is Method.DRAFT_MODEL and "draft" not in found.profile.simulator
-    if named and speculation.model is not None:
+    if speculation.method is Method.DRAFT_MODEL and model is not None and "draft" not in found.profile.simulator:
         where = file.where("speculation", "model")
-        values["draft"] = Given(_known(speculation.model, where, "draft"), where)
+        values["draft"] = Given(_known(model, where, "draft"), where)
     return values
 
 

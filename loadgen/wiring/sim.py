@@ -121,9 +121,7 @@ def facts_of(options: SimOptions, server: ModelledServer) -> ServerFacts:
             f"--max-model-len: a context of {longest:,} tokens does not fit into the KV cache of {kv_blocks:,} blocks,"
             f" which holds {fitting:,}"
         )
-    own_words = dict(options.speculation_config)
-    if server.draft is not None:
-        own_words[DRAFTER_KEYS[options.dialect]] = server.draft.repository
+    own_words = {} if server.draft is None else {DRAFTER_KEYS[options.dialect]: server.draft.repository}
     return ServerFacts(
         model=options.model_name or server.target.repository,
         max_model_len=longest,
@@ -134,7 +132,7 @@ def facts_of(options: SimOptions, server: ModelledServer) -> ServerFacts:
         prefix_caching=options.prefix_caching,
         gpus=options.gpus,
         speculator=speculator,
-        speculation=own_words,
+        speculation=own_words | options.speculation_config,
         per_request_speculation=None
         if options.per_request_spec_decode_metrics == "off"
         else options.per_request_spec_decode_metrics,

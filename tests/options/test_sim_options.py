@@ -186,3 +186,15 @@ def test_a_name_among_the_simulators_options_does_for_an_unknown_model(profile: 
     profile.write_text(text)
     options = sim_options(profile=profile)
     assert (options.model_name, options.target) == ("acme/secret", "qwen3-32b")
+
+
+def test_a_named_draft_model_does_for_an_unknown_one(profile: Path) -> None:
+    """In the profile it stands in under the profile's name; on the command line it takes its place."""
+    text = PROFILE.replace("Qwen/Qwen3-0.6B", "acme/tiny")
+    profile.write_text(text)
+    named = sim_options(profile=profile, draft="llama-3.2-1b")
+    assert (named.draft, named.speculation_config) == ("llama-3.2-1b", {})
+    profile.write_text(text.replace("gpu: a100", "draft: llama-3.2-1b"))
+    stands_in = sim_options(profile=profile)
+    assert stands_in.draft == "llama-3.2-1b"
+    assert stands_in.speculation_config == {"speculative_draft_model_path": "acme/tiny"}

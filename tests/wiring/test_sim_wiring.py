@@ -85,6 +85,8 @@ def test_drafters_in_the_servers_own_words() -> None:
     assert facts(method="draft_model").speculation == {"model": "meta-llama/Llama-3.2-1B-Instruct"}
     told = facts(method="draft_model", dialect="sglang", draft="qwen3-0.6b").speculation
     assert told == {"speculative_draft_model_path": "Qwen/Qwen3-0.6B"}
+    named = facts(method="draft_model", speculation_config='{"model": "acme/tiny"}').speculation
+    assert named == {"model": "acme/tiny"}
     told = facts(method="ngram", speculation_config='{"prompt_lookup_max": 7}').speculation
     assert told == {"prompt_lookup_max": 7}
 

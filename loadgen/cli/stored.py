@@ -1,4 +1,4 @@
-"""Stored runs and sweeps, analysed anew from their records."""
+"""Stored runs and sweeps, analysed anew from their records and what was read of the server."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -65,7 +65,7 @@ def load(path: Path) -> StoredRun | StoredSweep:
 
 def _load_run(folder: RunFolder) -> StoredRun:
     manifest = folder.load_manifest()
-    analysis = analyse(folder.records, manifest)
+    analysis = analyse(folder.records, manifest, folder.scrapes)
     if folder.truncated:
         tell(f"loadgen: {folder.path}: the records end early; the run was killed")
     return StoredRun(folder=folder, manifest=manifest, analysis=analysis)

@@ -127,12 +127,16 @@ class RecordSink(Protocol):
 
 
 class ServerProbe(Protocol):
-    """Reads a server's own facts around a run (counters, configuration). Failures are facts, not exceptions."""
+    """Reads a server's own figures around and during a run, and keeps them. Failures are facts, not exceptions."""
 
     async def before(self) -> None:
-        """Called when the measured window begins."""
+        """Called before the first request leaves."""
         ...
 
-    async def after(self) -> dict[str, Any]:
-        """Called when it has ended; engine-neutral facts as strict JSON."""
+    async def during(self) -> None:
+        """Started after `before`; returns once `after` is called."""
+        ...
+
+    async def after(self) -> None:
+        """Called when the last request has ended."""
         ...

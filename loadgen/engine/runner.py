@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -40,9 +40,7 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
-    """How a run ended. `requests` counts records; `window` is set where the end was by duration; `server` is what the
-    probe found.
-    """
+    """How a run ended. `requests` counts records; `window` is set where the end was by duration."""
 
     ended_by: str
     interrupted: bool
@@ -50,7 +48,6 @@ class RunEnd:
     window: Window | None
     client: ClientFacts
     late_preparations: int
-    server: dict[str, Any] = field(default_factory=dict)
 
 
 class Run:
@@ -130,12 +127,14 @@ class Run:
                 await self._transport.open(self._connections())
                 if self._probe is not None:
                     await self._probe.before()
+                    group.create_task(self._probe.during())
                 worker = group.create_task(self._idle.run())
                 await self._drive(group)
                 self._idle.finish()
                 await worker
                 heartbeat.cancel()
-                server = {} if self._probe is None else await self._probe.after()
+                if self._probe is not None:
+                    await self._probe.after()
         except BaseExceptionGroup as faults:
             raise _first_fault(faults) from faults
         finally:
@@ -147,7 +146,6 @@ class Run:
             window=self._window(),
             client=self._health.facts(self._transport.timing_source),
             late_preparations=self._lookahead.late,
-            server=server,
         )
 
     async def _prepare_ahead(self) -> None:

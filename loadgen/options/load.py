@@ -10,7 +10,17 @@ from loadgen.core.request import Endpoint
 from loadgen.core.schedule.arrivals import HIGHEST_RATE_RPS, LOWEST_BURSTINESS, LOWEST_RATE_RPS
 from loadgen.core.traces.lengths import LengthDistribution, parse_length
 from loadgen.core.traces.row import LARGEST_COUNT
-from loadgen.options.fields import DurationSeconds, FloatLadder, IntLadder, JsonField, OneFloat, OneInt, Pairs, option
+from loadgen.options.fields import (
+    DurationSeconds,
+    FloatLadder,
+    IntLadder,
+    JsonField,
+    OneFloat,
+    OneInt,
+    Pairs,
+    Texts,
+    option,
+)
 from loadgen.options.target import TargetOptions
 
 MOST_REQUESTS = 1_000_000_000
@@ -39,6 +49,33 @@ class CommonOptions(TargetOptions):
         "Send through this proxy (httpx transport); none is taken from the environment.",
         panel="Target",
         metavar="URL",
+    )
+
+    scrape_interval: DurationSeconds = option(
+        1.0, "Time between two readings of the server's metrics page.", panel="Server", metavar="TIME", ge=0.2
+    )
+    metrics_url: Texts = option(
+        [],
+        "Metrics page to read instead of the server's own; may be given several times, once for each replica.",
+        panel="Server",
+        metavar="URL",
+    )
+    gpu_metrics_url: str | None = option(
+        None,
+        "Page of NVIDIA's DCGM exporter on the server's GPUs, for power and energy.",
+        panel="Server",
+        metavar="URL",
+    )
+    scrape: bool = option(True, "Read the server's metrics page before, during and after the run.", panel="Server")
+    reset_prefix_cache: bool = option(
+        False, "Have the server empty its prefix cache before the run, or before each level.", panel="Server"
+    )
+    cache_salt: str | None = option(
+        None,
+        "Keep the run's prompts apart in the server's prefix cache by this word; random draws one for every run or"
+        " level.",
+        panel="Server",
+        metavar="WORD|random",
     )
 
     trace: Path | None = option(None, "Trace file to replay or to take requests from.", panel="Data", metavar="FILE")
@@ -192,6 +229,10 @@ class CommonOptions(TargetOptions):
             raise ValueError("--trace-from must come before --trace-to")
         if (self.trace_from is not None or self.trace_to is not None) and self.trace is None:
             raise ValueError("--trace-from and --trace-to need --trace")
+        if not self.scrape and (self.metrics_url or self.gpu_metrics_url is not None):
+            raise ValueError("--no-scrape reads no page; it excludes --metrics-url and --gpu-metrics-url")
+        if self.cache_salt is not None and "cache_salt" in self.extra_body:
+            raise ValueError("expected one of --cache-salt and cache_salt in --extra-body")
         if (self.http2 or self.proxy is not None) and self.transport != "httpx":
             raise ValueError("--http2 and --proxy need --transport httpx")
         if self.token_ids and self.endpoint is not Endpoint.COMPLETIONS:

@@ -24,6 +24,7 @@ from loadgen.core.run import Load, LoadMode, RunManifest
 from loadgen.engine.live import LiveCounts
 from loadgen.engine.runner import Run, RunEnd, RunSettings
 from loadgen.wiring.interrupts import interrupts
+from loadgen.wiring.probe import probing
 from loadgen.wiring.session import Session
 from loadgen.wiring.workload import level_plan
 
@@ -60,7 +61,7 @@ async def execute(
     Raises LoadgenError for our own faults; whatever was measured until then is on the disk.
     """
     clock = MonotonicClock()
-    template = session.template
+    template = session.run_template()
     transport = session.transport(clock, load.mode)
     plan = level_plan(
         session.workload,
@@ -97,20 +98,22 @@ async def execute(
         ramp_up_s=session.options.ramp_up,
         grace_s=session.options.grace,
         keep_text=session.options.save_text,
-        secrets=session.destination.secrets,
+        secrets=session.secrets,
     )
-    run = Run(plan.conversations, settings, clock=clock, transport=transport, sink=sink, probe=session.probe())
+    interval_s = session.options.scrape_interval
     try:
-        with _few_collections(), interrupts(run.stop, run.abort):
-            async with display(run.live, _title(load), load.duration_s):
-                end = await run.execute()
+        await session.reset_cache()
+        async with probing(session.pages, session.facts, folder=folder, clock=clock, interval_s=interval_s) as probe:
+            run = Run(plan.conversations, settings, clock=clock, transport=transport, sink=sink, probe=probe)
+            with _few_collections(), interrupts(run.stop, run.abort):
+                async with display(run.live, _title(load), load.duration_s):
+                    end = await run.execute()
     finally:
         clock.close()
         sink.close()
     manifest = replace(
         manifest,
         planned=end.requests,
-        server=manifest.server | end.server,
         window=end.window,
         client=end.client,
         interrupted=end.interrupted,
@@ -119,7 +122,7 @@ async def execute(
         notes=(*manifest.notes, *_notes(end)),
     )
     folder.save_manifest(manifest)
-    analysis = await asyncio.to_thread(analyse, folder.records, manifest)
+    analysis = await asyncio.to_thread(analyse, folder.records, manifest, folder.scrapes)
     folder.save_summary(analysis.summary)
     return Finished(folder=folder, manifest=manifest, analysis=analysis, end=end)
 

@@ -12,7 +12,7 @@ async def run_once(options: RunOptions, *, display: Display, progress: ReadProgr
     """Runs what the options say and leaves a run folder. Raises LoadgenError when that cannot be done."""
     async with open_session(options, progress=progress) as session:
         load = _load(options, session.seed, default_requests(session.workload, options, options.concurrency))
-        folder = RunFolder.create(options.out, new_run_id(), secrets=session.destination.secrets)
+        folder = RunFolder.create(options.out, new_run_id(), secrets=session.secrets)
         return await execute(
             session, load, folder=folder, warmup_requests=options.warmup_requests or 0, display=display
         )

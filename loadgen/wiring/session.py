@@ -3,39 +3,46 @@
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import Any
 
 from loadgen.adapters.clock import MonotonicClock
-from loadgen.adapters.http.control import control_client
 from loadgen.adapters.http.destination import Destination
 from loadgen.adapters.http.httpx_transport import HttpxTransport
 from loadgen.adapters.http.native import NativeTransport
+from loadgen.adapters.servers.cache import reset_prefix_cache
 from loadgen.adapters.servers.generic import TargetFacts
-from loadgen.adapters.servers.tokens import TokenProbe
+from loadgen.core.errors import ConfigError
 from loadgen.core.metrics.slo import parse_slo
 from loadgen.core.request import RequestTemplate, Sampling
 from loadgen.core.run import LoadMode, Target
-from loadgen.engine.ports import ServerProbe, Timeouts, Transport
+from loadgen.core.server.sample import GPU_SOURCE
+from loadgen.engine.ports import Timeouts, Transport
 from loadgen.options.load import CommonOptions
-from loadgen.wiring.target import ask_target, destination_of
+from loadgen.wiring.probe import Pages, pages_of
+from loadgen.wiring.target import ask_target, controlled, destination_of
 from loadgen.wiring.workload import ReadProgress, Workload, beyond_context, open_workload
 
 _SPARES = 8
 _GATHER_S = 0.0009
 _COUNTS_BY_USAGE = frozenset({"vllm"})
 _COUNTS_BY_IDS = frozenset({"sglang"})
+_WITHOUT_SALT = frozenset({"llamacpp"})
+_RANDOM_SALT = "random"
+_SALT_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """Everything that was settled before the first run."""
+    """Everything that was settled before the first run. `pages` are the metrics pages that are read beside each."""
 
     options: CommonOptions
     destination: Destination
     facts: TargetFacts
     workload: Workload
     template: RequestTemplate
+    pages: Pages
     seed: int
 
     @property
@@ -47,6 +54,13 @@ class Session:
             model=self.facts.model,
             engine=self.facts.engine,
             engine_version=self.facts.engine_version,
+        )
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be stored."""
+        return tuple(
+            dict.fromkeys(chain(self.destination.secrets, *(page.destination.secrets for page in self.pages.values())))
         )
 
     @property
@@ -62,7 +76,7 @@ class Session:
     @property
     def server_facts(self) -> dict[str, Any]:
         """What the server said of itself before the run."""
-        return {"scraped": False, **asdict(self.facts)}
+        return asdict(self.facts) | {"pages": {source: page.url for source, page in self.pages.items()}}
 
     def transport(self, clock: MonotonicClock, mode: LoadMode) -> Transport:
         """A transport of its own for one run.
@@ -87,23 +101,28 @@ class Session:
             gather_s=_GATHER_S if closed else 0.0,
         )
 
-    def probe(self) -> ServerProbe | None:
-        """A reader of the server's token counters, where it has a metrics page of a known engine."""
-        engine, path = self.facts.engine, self.facts.metrics_path
-        if engine is None or path is None or not TokenProbe.knows(engine):
-            return None
-        return TokenProbe(
-            lambda: control_client(self.destination),
-            self.destination.request_target(path),
-            engine=engine,
-            model=self.facts.model,
-        )
+    def run_template(self) -> RequestTemplate:
+        """What all requests of one run share: the salt of the prefix cache is drawn anew for each."""
+        salt = self.options.cache_salt
+        if salt is None:
+            return self.template
+        word = secrets.token_hex(_SALT_BYTES) if salt == _RANDOM_SALT else salt
+        return replace(self.template, extra_body={**self.template.extra_body, "cache_salt": word})
+
+    async def reset_cache(self) -> None:
+        """Has the prefix cache emptied if that was asked for. Raises TargetError when the server does not."""
+        path = self.facts.cache_reset_path
+        if self.options.reset_prefix_cache and path is not None:
+            async with controlled(self.destination) as control:
+                await reset_prefix_cache(control, path)
 
     def stored_options(self) -> dict[str, Any]:
         """The resolved options as strict JSON, without secrets: header values are left out, only their names stay."""
         stored = self.options.model_dump(mode="json")
         stored["url"] = self.destination.url
         stored["header"] = sorted(self.options.header)
+        stored["metrics_url"] = [page.url for source, page in self.pages.items() if source != GPU_SOURCE]
+        stored["gpu_metrics_url"] = self.pages[GPU_SOURCE].url if GPU_SOURCE in self.pages else None
         stored["proxy"] = None if self.options.proxy is None else "given"
         stored["seed"] = self.seed
         return stored
@@ -117,16 +136,28 @@ async def open_session(options: CommonOptions, *, progress: ReadProgress | None 
     workload = open_workload(options, seed=seed, progress=progress)
     try:
         facts = await ask_target(destination, options)
+        _check_cache_options(options, facts)
         yield Session(
             options=options,
             destination=destination,
             facts=facts,
             workload=workload,
             template=_template(options, facts),
+            pages=pages_of(options, facts, destination),
             seed=seed,
         )
     finally:
         workload.close()
+
+
+def _check_cache_options(options: CommonOptions, facts: TargetFacts) -> None:
+    if options.reset_prefix_cache and facts.cache_reset_path is None:
+        raise ConfigError(
+            "--reset-prefix-cache: the server has no endpoint for it. vLLM has one in its development mode"
+            " (VLLM_SERVER_DEV_MODE=1), SGLang always; --cache-salt does without"
+        )
+    if options.cache_salt is not None and facts.engine in _WITHOUT_SALT:
+        raise ConfigError(f"--cache-salt: {facts.engine} does not know it, and would share its cache as before")
 
 
 def _template(options: CommonOptions, facts: TargetFacts) -> RequestTemplate:
@@ -142,5 +173,10 @@ def _template(options: CommonOptions, facts: TargetFacts) -> RequestTemplate:
         stream=options.stream,
         continuous_usage=counts == "usage" and options.stream,
         return_token_ids=counts == "ids" and options.stream,
-        extra_body=options.extra_body,
+        extra_body=_asks_acceptance(facts) | options.extra_body,
     )
+
+
+def _asks_acceptance(facts: TargetFacts) -> dict[str, Any]:
+    """What SGLang must be asked for to tell each answer's acceptance; others do so as they are set up."""
+    return {"return_spec_tokens_details": True} if facts.engine == "sglang" and facts.speculation is not None else {}

@@ -40,7 +40,7 @@ async def sweep_once(options: SweepOptions, *, display: Display, progress: ReadP
             if index and await _interrupted_within(options.settle):
                 interrupted = True
                 break
-            folder = create_level(path, index + 1, level, secrets=session.destination.secrets)
+            folder = create_level(path, index + 1, level, secrets=session.secrets)
             load = _load(options, session, level, index)
             warmup = _warmup(options, load)
             finished.append(
@@ -50,7 +50,7 @@ async def sweep_once(options: SweepOptions, *, display: Display, progress: ReadP
             )
             first_pass += passes_needed(session.workload, load, warmup_requests=warmup)
             sweep = sweep_of(sweep_id, [(run.manifest, run.analysis.summary) for run in finished])
-            save_sweep(path, sweep, secrets=session.destination.secrets)
+            save_sweep(path, sweep, secrets=session.secrets)
             interrupted = finished[-1].end.interrupted
             if interrupted or finished[-1].end.ended_by == "unreachable":
                 break

@@ -39,7 +39,10 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """One server. `client` has its address, headers and TLS settings, `locate` gives the place of a path on it."""
+    """One server. `client` has its address as the base URL, and the headers and TLS settings of the run.
+
+    `locate` gives the place of `/v1/models` or `/health` on a server whose API does not begin at its root.
+    """
 
     client: httpx2.AsyncClient
     locate: Callable[[str], str] = str

@@ -4,7 +4,6 @@ Facts come from what the server says (`/v1/models`, `/version`, `/metrics`, an e
 with one tiny request a capability. An optional page that is missing is a fact, never an error.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,21 +56,13 @@ class TargetFacts:
 
 
 async def probe_target(
-    client: httpx2.AsyncClient,
-    *,
-    endpoint: Endpoint,
-    model: str | None = None,
-    try_requests: bool = False,
-    locate: Callable[[str], str] = str,
+    control: Control, *, endpoint: Endpoint, model: str | None = None, try_requests: bool = False
 ) -> TargetFacts:
     """Asks the target what it is, and with `try_requests` what its streams can carry.
 
-    `client` has the server's address as its base URL, and the headers and TLS settings of the run. `locate` gives the
-    place of `/v1/models` or `/health` on a server whose API does not begin at its root. Raises TargetError when the
-    target cannot be reached or refuses the key, ConfigError when no model is given and the server does not have
-    exactly one.
+    Raises TargetError when the target cannot be reached or refuses the key, ConfigError when no model is given and the
+    server does not have exactly one.
     """
-    control = Control(client, locate)
     listing = await _models(control)
     models = tuple(name for entry in listing if (name := text(entry.get("id"))) is not None)
     chosen = model if model is not None else _only(models)

@@ -1,4 +1,4 @@
-"""What an SGLang server tells of its configuration: `/server_info`, its arguments (`srt/server_args.py`) as resolved."""
+"""What an SGLang server tells of its configuration: `/server_info`, its resolved `srt/server_args.py`."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The folder of one run: manifest, records, summary, reports. Layout: `<out>/<run_id>/`."""
+"""The folder of one run: manifest, records, server's samples, summary, reports. Layout: `<out>/<run_id>/`."""
 
 import secrets as _secrets
 import time
@@ -8,13 +8,16 @@ from pathlib import Path
 
 from loadgen.adapters.store.files import Scrubber, load_json, reason, replace_file, save_json
 from loadgen.adapters.store.records import RecordReader, RecordWriter
+from loadgen.adapters.store.scrapes import ScrapeReader, ScrapeWriter
 from loadgen.core.errors import StoreError
 from loadgen.core.metrics.summary import SUMMARY_SCHEMA, Summary
 from loadgen.core.record import RequestRecord
 from loadgen.core.run import MANIFEST_SCHEMA, RunManifest
+from loadgen.core.server.sample import Scrape
 
 MANIFEST = "manifest.json"
 RECORDS = "records.jsonl.zst"
+SCRAPES = "server.jsonl.zst"
 SUMMARY = "summary.json"
 
 
@@ -77,6 +80,17 @@ class RunFolder:
         reader = RecordReader(self.path / RECORDS)
         yield from reader
         self.truncated = reader.truncated
+
+    def scrape_writer(self) -> ScrapeWriter:
+        """A sink that writes what is read of the server. Raises StoreError when there are scrapes already."""
+        return ScrapeWriter(self.path / SCRAPES, scrubber=self._scrubber)
+
+    def scrapes(self) -> Iterator[Scrape]:
+        """What was read of the server, streamed, in the order of reading; nothing when no page was.
+
+        Raises StoreError for a file that cannot be read or that holds something else.
+        """
+        yield from ScrapeReader(self.path / SCRAPES)
 
     def save_manifest(self, manifest: RunManifest) -> None:
         """Replaces `manifest.json`, whole or not at all."""

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from loadgen.adapters.servers.generic import Capabilities, probe_target
+from loadgen.adapters.servers.control import Control
+from loadgen.adapters.servers.generic import probe_target
+from loadgen.adapters.servers.trials import Capabilities
 from loadgen.core.errors import ConfigError, TargetError
 from loadgen.core.request import Endpoint
 from tests.fakes.scripted_server import Peer, ScriptedServer, plain
@@ -39,10 +41,11 @@ USAGE = {"prompt_tokens": 1, "completion_tokens": 2}
 
 async def probe(serving, client_for, table, **options):
     """The facts, and what the server was asked."""
+    locate = options.pop("locate", str)
     options = {"endpoint": Endpoint.CHAT} | options
     with serving(table) as server:
         async with client_for(server.url) as client:
-            return await probe_target(client, **options), server.seen
+            return await probe_target(Control(client, locate), **options), server.seen
 
 
 ENGINES = {
@@ -160,7 +163,7 @@ async def test_an_unreachable_target_is_an_error_with_a_hint(client_for):
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
         async with client_for(url) as client:
             with pytest.raises(TargetError, match=r"cannot be reached: .*inside a container") as caught:
-                await probe_target(client, endpoint=Endpoint.CHAT)
+                await probe_target(Control(client), endpoint=Endpoint.CHAT)
     assert url in str(caught.value)
 
 
@@ -172,7 +175,7 @@ async def test_a_server_that_speaks_no_http_is_an_error(client_for):
             closer = threading.Thread(target=lambda: listener.accept()[0].close())
             closer.start()
             with pytest.raises(TargetError, match="cannot be reached"):
-                await probe_target(client, endpoint=Endpoint.CHAT)
+                await probe_target(Control(client), endpoint=Endpoint.CHAT)
             closer.join()
 
 
@@ -310,6 +313,6 @@ async def test_optional_pages_that_break_are_pages_that_are_not_there(client_for
 
     with ScriptedServer(script) as server:
         async with client_for(server.url) as client:
-            facts = await probe_target(client, endpoint=Endpoint.CHAT)
+            facts = await probe_target(Control(client), endpoint=Endpoint.CHAT)
     assert (facts.model, facts.engine, facts.engine_version, facts.healthy) == ("m", None, None, None)
     assert facts.metrics_path is None

@@ -1,0 +1,173 @@
+"""Reads metrics pages before, during and after a run: every page on beats of its own, never twice at once."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import httpx2
+from asyncio_throttle.throttler import Throttler
+
+from loadgen.adapters.servers.control import Control, Page
+from loadgen.adapters.servers.dcgm_page import dcgm_samples
+from loadgen.adapters.servers.generic import page_engine
+from loadgen.adapters.servers.pages import PAGE_ENGINES, samples
+from loadgen.adapters.servers.tensorrt_llm_iterations import IterationTotals
+from loadgen.core.server.sample import Counters, GpuSample, Scrape, ServerSample
+from loadgen.core.units import nanoseconds, seconds
+from loadgen.engine.ports import Clock
+
+SETTLE_S = 0.25
+"""Engines publish a step's counts a moment after its last token has left."""
+SETTLE_MOST_S = 1.0
+MOST_READS_PER_S = 20
+PAGE_TIMEOUT_S = 5.0
+
+Samples = tuple[tuple[ServerSample, ...], tuple[GpuSample, ...]]
+Reader = Callable[[Page], Samples]
+"""From a page to the samples of processes and of GPUs. Raises ValueError with a reason for people."""
+
+
+class ScrapeSink(Protocol):
+    """Takes what was read, in the order of reading. A full or failed sink raises StoreError."""
+
+    def put(self, scrape: Scrape) -> None:
+        """Accepts one scrape."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsPage:
+    """One page to be read: its name among them, its server, its place there, and what makes samples of it."""
+
+    source: str
+    control: Control
+    path: str
+    reader: Reader
+    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class MetricsProbe:
+    """The ServerProbe port over metrics pages. What cannot be read is a scrape with its fault, never an exception.
+
+    Pages are fetched in the event loop and made sense of in a thread. `interval_s` lies between two readings of a page
+    during a run; a page that takes longer misses beats. All pages together are read at most MOST_READS_PER_S times a
+    second.
+    """
+
+    def __init__(self, pages: Sequence[MetricsPage], *, clock: Clock, sink: ScrapeSink, interval_s: float) -> None:
+        self._pages = pages
+        self._clock, self._sink = clock, sink
+        self._interval_ns = nanoseconds(interval_s)
+        self._throttler = Throttler(rate_limit=MOST_READS_PER_S, period=1.0)
+        self._over = asyncio.Event()
+
+    async def before(self) -> None:
+        """Reads every page once."""
+        await self._read_all()
+
+    async def during(self) -> None:
+        """Reads every page on its beats until `after` is called."""
+        async with asyncio.TaskGroup() as group:
+            for page in self._pages:
+                group.create_task(self._beat(page))
+
+    async def after(self) -> None:
+        """Reads every page until its counters stand still, for SETTLE_MOST_S at the most.
+
+        A reading under way is waited for first: what it took out of a queue must not be lost.
+        """
+        self._over.set()
+        last = await self._read_all()
+        end_ns = self._clock.now_ns() + nanoseconds(SETTLE_MOST_S)
+        while any(_counted(scrape) for scrape in last) and self._clock.now_ns() < end_ns:
+            await asyncio.sleep(SETTLE_S)
+            before, last = last, await self._read_all()
+            if [_counted(scrape) for scrape in before] == [_counted(scrape) for scrape in last]:
+                return
+
+    async def _beat(self, page: MetricsPage) -> None:
+        start_ns, beat = self._clock.now_ns(), 0
+        while True:
+            beat = max(beat, (self._clock.now_ns() - start_ns) // self._interval_ns) + 1
+            if await self._over_by(start_ns + beat * self._interval_ns):
+                return
+            await self._read(page)
+
+    async def _over_by(self, instant_ns: int) -> bool:
+        """Whether the run was over at an instant, or before."""
+        try:
+            async with asyncio.timeout(seconds(instant_ns - self._clock.now_ns())):
+                return await self._over.wait()
+        except TimeoutError:
+            return False
+
+    async def _read_all(self) -> list[Scrape]:
+        return list(await asyncio.gather(*map(self._read, self._pages)))
+
+    async def _read(self, page: MetricsPage) -> Scrape:
+        async with page.reading, self._throttler:
+            began_ns = self._clock.now_ns()
+            found, fault = await _fetched(page)
+            took_ns = self._clock.now_ns() - began_ns
+            server: tuple[ServerSample, ...] = ()
+            gpus: tuple[GpuSample, ...] = ()
+            if found is not None:
+                try:
+                    server, gpus = await asyncio.to_thread(page.reader, found)
+                except ValueError as error:
+                    fault = str(error)
+        scrape = Scrape(
+            taken_ns=began_ns + took_ns // 2,
+            took_ns=took_ns,
+            source=page.source,
+            samples=server,
+            gpus=gpus,
+            fault=fault,
+        )
+        self._sink.put(scrape)
+        return scrape
+
+
+async def _fetched(page: MetricsPage) -> tuple[Page | None, str | None]:
+    """A page, or in words why there is none."""
+    try:
+        async with asyncio.timeout(PAGE_TIMEOUT_S):
+            found = await page.control.fetch("GET", page.path)
+    except TimeoutError:
+        return None, f"no answer within {PAGE_TIMEOUT_S:g} s"
+    except (httpx2.HTTPError, OSError) as error:
+        return None, f"{type(error).__name__}: {error}".removesuffix(": ")
+    return (found, None) if found.status == 200 else (None, f"HTTP {found.status}")
+
+
+@dataclass(slots=True)
+class EngineReader:
+    """Reads an engine's metrics page, or TensorRT-LLM's iterations, of which it keeps the sums.
+
+    An engine that is not known gives way to the one whose metrics are on the page.
+    """
+
+    engine: str | None
+    model: str
+    _iterations: IterationTotals = field(default_factory=IterationTotals)
+
+    def __call__(self, page: Page) -> Samples:
+        """The page's samples of processes. Raises ValueError."""
+        if self.engine == "tensorrt-llm" and page.body.lstrip().startswith(b"["):
+            return (self._iterations.add(page.body),), ()
+        text = page.text
+        engine = self.engine if self.engine in PAGE_ENGINES else page_engine(text)
+        if engine is None:
+            raise ValueError("no metric of a known engine is on the page")
+        return samples(engine, text, model=self.model), ()
+
+
+def gpu_reader(page: Page) -> Samples:
+    """The samples of GPUs on a page of the DCGM exporter. Raises ValueError."""
+    return (), dcgm_samples(page.text)
+
+
+def _counted(scrape: Scrape) -> list[tuple[str, Counters]]:
+    """What must stand still before a run is over: counters alone, since power never does."""
+    return [(sample.engine, sample.counters) for sample in scrape.samples]

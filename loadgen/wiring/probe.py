@@ -1,0 +1,84 @@
+"""Which metrics pages are read beside a run, and by what."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from loadgen.adapters.http.control import control_client
+from loadgen.adapters.http.destination import Destination
+from loadgen.adapters.servers.control import Control
+from loadgen.adapters.servers.generic import TargetFacts
+from loadgen.adapters.servers.pages import PAGE_ENGINES
+from loadgen.adapters.servers.probe import EngineReader, MetricsPage, MetricsProbe, gpu_reader
+from loadgen.adapters.store.run_folder import RunFolder
+from loadgen.core.errors import ConfigError
+from loadgen.core.server.sample import GPU_SOURCE
+from loadgen.engine.ports import Clock, ServerProbe
+from loadgen.options.load import CommonOptions
+from loadgen.wiring.target import page_destination
+
+_METRICS_PATH = "/metrics"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageAddress:
+    """A page of a server."""
+
+    destination: Destination
+    path: str
+
+    @property
+    def url(self) -> str:
+        """The address without user info, safe to store."""
+        if self.destination.unix_path is not None:
+            return f"unix://{self.destination.unix_path}:{self.path}"
+        return self.destination.origin + self.path
+
+
+Pages = dict[str, PageAddress]
+"""Metrics pages by their source in `server.jsonl.zst`."""
+
+
+def pages_of(options: CommonOptions, facts: TargetFacts, target: Destination) -> Pages:
+    """The pages that the options name, else the target's own if its engine is known.
+
+    Raises ConfigError for an address that will not do.
+    """
+    if not options.scrape:
+        return {}
+
+    def named(url: str, option: str) -> PageAddress:
+        try:
+            destination = page_destination(url, options, target)
+        except ConfigError as fault:
+            raise ConfigError(f"{option}: {str(fault).removeprefix('base URL: ')}") from None
+        return PageAddress(destination=destination, path=destination.prefix or _METRICS_PATH)
+
+    urls = dict.fromkeys(options.metrics_url)
+    pages = {str(place): named(url, "--metrics-url") for place, url in enumerate(urls)}
+    if not pages and facts.metrics_path is not None and facts.engine in PAGE_ENGINES:
+        pages["0"] = PageAddress(destination=target, path=target.request_target(facts.metrics_path))
+    if options.gpu_metrics_url is not None:
+        pages[GPU_SOURCE] = named(options.gpu_metrics_url, "--gpu-metrics-url")
+    return pages
+
+
+@asynccontextmanager
+async def probing(
+    pages: Pages, facts: TargetFacts, *, folder: RunFolder, clock: Clock, interval_s: float
+) -> AsyncIterator[ServerProbe | None]:
+    """A probe of these pages that writes into the run's folder; None where there are none."""
+    if not pages:
+        yield None
+        return
+    sink = folder.scrape_writer()
+    try:
+        async with AsyncExitStack() as connections:
+            placed = []
+            for source, page in pages.items():
+                control = Control(await connections.enter_async_context(control_client(page.destination)))
+                reader = gpu_reader if source == GPU_SOURCE else EngineReader(facts.engine, facts.model)
+                placed.append(MetricsPage(source=source, control=control, path=page.path, reader=reader))
+            yield MetricsProbe(placed, clock=clock, sink=sink, interval_s=interval_s)
+    finally:
+        sink.close()

@@ -182,10 +182,11 @@ def test_more_drafting_steps_than_events_is_no_coverage_above_one() -> None:
     assert any("4 drafting steps but only 2 events" in note for note in spec.notes)
 
 
-def test_events_larger_than_a_step_are_counted_and_left_out() -> None:
+@pytest.mark.parametrize("tokens", [3, 31])
+def test_events_larger_than_a_step_are_counted_and_left_out(tokens: int) -> None:
     """A step of k = 1 emits two tokens at most; one of 31, as logprobs in chat make them, shows no steps."""
     spec = tallied(
-        answered(0, tokens=32, event_tokens=(1, 31), speculation=block(0, 4, k=1)),
+        answered(0, tokens=tokens + 1, event_tokens=(1, tokens), speculation=block(0, 4, k=1)),
         answered(1, tokens=6, event_tokens=(1, 2, 2, 1), speculation=block(1, 2, k=1)),
     )
     assert spec is not None
@@ -195,6 +196,8 @@ def test_events_larger_than_a_step_are_counted_and_left_out() -> None:
     assert stream.histogram == (1, 2)
     assert spec.coverage_ratio == 1.0
     assert spec.tokens_per_step == pytest.approx(5 / 3)
+    assert spec.per_request is not None
+    assert (spec.per_request.tokens_per_step.n, spec.per_request.tokens_per_step.missing) == (1, 1)
 
 
 def test_without_event_tokens_a_note_says_what_is_not_known() -> None:

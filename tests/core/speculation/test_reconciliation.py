@@ -118,6 +118,14 @@ def test_what_no_event_shows_as_a_step_is_allowed() -> None:
     assert finding(server, records) is None
 
 
+def test_steps_without_text_of_their_own_hide_their_drafts() -> None:
+    """Two steps of two tokens had no event: their drafts are allowed beside the one that the end may cut off."""
+    server = MadeServer(k=1)
+    spec = reconciled(server, [server.answer(0, (1, 1, 1), event_tokens=(1, 2))])
+    accepted = comparison(spec, "per_request", "stream", "accepted_tokens")
+    assert (accepted.difference, accepted.allowed, accepted.agrees) == (2.0, (0.0, 5.0), True)
+
+
 def test_a_broken_answer_may_have_added_what_it_was_asked_for() -> None:
     """Cut off after 3 of 20 tokens: at most 19 steps, each with k drafts; the rest must still be equal."""
     server = MadeServer()
@@ -140,10 +148,11 @@ def test_a_broken_answer_may_have_added_what_it_was_asked_for() -> None:
     assert comparison(spec, *PAIRS[0]).agrees is False
 
 
-def test_the_runs_own_bound_on_answers_counts_too() -> None:
-    """No length was asked for with the request, but none may be longer than the run allows."""
+@pytest.mark.parametrize("asked", [None, 20])
+def test_the_runs_own_bound_on_answers_counts_too(asked: int | None) -> None:
+    """A request asked for 20 tokens, or for no number at all; none may be longer than the run allows."""
     server = MadeServer()
-    broken = replace(server.answer(5, (1,)), outcome=Outcome.CANCELLED, speculation=None)
+    broken = replace(server.answer(5, (1,)), outcome=Outcome.CANCELLED, speculation=None, planned_output_tokens=asked)
     spec = reconciled(server, [*some(server), broken], options={"max_tokens": 8})
     assert comparison(spec, *PAIRS[0]).allowed == (0.0, 7.0)
 

@@ -29,6 +29,26 @@ def test_few_requests_have_no_interval() -> None:
     assert log_slope(np.append(grid, 20.0), np.append(grid, 20.0)) is not None
 
 
+def test_the_interval_of_a_ratio_by_hand() -> None:
+    """Ten requests, half 1 and half 3: a standard error of 1/3, and 2.262 of them on either side."""
+    low, high = ratio_of([1, 3] * 5, [1] * 10).interval()
+    assert (low, high) == pytest.approx((2 - 2.262157 / 3, 2 + 2.262157 / 3))
+
+
+def test_the_interval_of_a_slope_is_the_sandwich() -> None:
+    """The matrix form of the variance, on a spread that grows with x; 18 degrees of freedom have t = 2.101."""
+    rng = np.random.default_rng(9)
+    x = np.linspace(1, 4, 20)
+    y = np.exp(-np.log(x) + rng.normal(0, 0.05 * x**2))
+    design = np.column_stack([np.ones(20), np.log(x)])
+    bread = np.linalg.inv(design.T @ design)
+    rest = np.log(y) - design @ (bread @ design.T @ np.log(y))
+    variance = (bread @ (design.T * rest**2) @ design @ bread)[1, 1] * 20 / 18
+    estimate, _ = log_slope(x, y)
+    assert estimate.high - estimate.value == pytest.approx(2.100922 * variance**0.5)
+    assert estimate.value - estimate.low == pytest.approx(2.100922 * variance**0.5)
+
+
 def test_the_interval_of_a_ratio_holds_the_truth() -> None:
     """Requests that differ among themselves: 95 of 100 intervals hold the true 3, steps within a request or not."""
     rng = np.random.default_rng(7)

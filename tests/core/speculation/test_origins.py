@@ -175,6 +175,7 @@ def test_merged_events_leave_tokens_per_step_to_the_server() -> None:
     spec = tallied(record, server=ServerSide(window=server.counters()))
     assert spec.oversize_events == 1
     assert spec.tokens_per_step == pytest.approx(8 / 6)
+    assert spec.per_request.tokens_per_step.missing == 1
 
 
 def test_the_analysis_reads_the_servers_setup_and_pages() -> None:

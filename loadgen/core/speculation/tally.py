@@ -64,7 +64,7 @@ class AcceptanceTally:
         headline = self._headline(measured, blocks, counters, stream)
         if headline is None:
             return None
-        everything = merged((measured, self._others))
+        per_step = _tokens_per_step(measured, stream, counters, blocks)
         coverage = headline.coverage_ratio
         if coverage is None and counters is not None:
             coverage = counters.coverage_ratio
@@ -79,7 +79,7 @@ class AcceptanceTally:
             drafted_tokens=headline.drafted_tokens,
             accepted_tokens=headline.accepted_tokens,
             coverage_ratio=coverage,
-            tokens_per_step=_tokens_per_step(measured, stream, counters, blocks),
+            tokens_per_step=per_step,
             method=self._configured.get("method"),
             draft_tokens=self._draft_tokens,
             forced=self._configured.get("forced"),
@@ -89,8 +89,8 @@ class AcceptanceTally:
             by_output_position=self._positions.result(),
             by_category=self._categories(),
             views=tuple(view for view in views if view is not None),
-            agreement=compared(everything, server.run, draft_tokens=self._draft_tokens),
-            notes=tuple(self._notes(measured, headline, coverage)),
+            agreement=compared(merged((measured, self._others)), server.run, draft_tokens=self._draft_tokens),
+            notes=tuple(self._notes(measured, headline, coverage, per_step)),
         )
 
     def _headline(
@@ -139,10 +139,12 @@ class AcceptanceTally:
             )
         return tuple(found)
 
-    def _notes(self, measured: RequestPool, headline: AcceptanceView, coverage: float | None) -> Iterator[str]:
+    def _notes(
+        self, measured: RequestPool, headline: AcceptanceView, coverage: float | None, per_step: float | None
+    ) -> Iterator[str]:
         if headline.origin == Origin.COUNTERS:
             yield "From the server's counters over the window: the steps of every request that it served meanwhile."
-        yield from _on_population(measured, headline, coverage)
+        yield from _on_population(measured, headline, coverage, per_step)
         if headline.steps is None:
             yield "The server counts drafted and accepted tokens but no steps: no acceptance length."
         if measured.contradicting:
@@ -156,7 +158,9 @@ class AcceptanceTally:
             yield f"Only the {CATEGORIES_MOST} categories with most requests are shown."
 
 
-def _on_population(measured: RequestPool, headline: AcceptanceView, coverage: float | None) -> Iterator[str]:
+def _on_population(
+    measured: RequestPool, headline: AcceptanceView, coverage: float | None, per_step: float | None
+) -> Iterator[str]:
     """What the counted steps are, where acceptance length is not tokens per step."""
     if not headline.steps and not headline.drafted_tokens:
         yield "The server is set up for drafts and none was made: there was nothing to accept."
@@ -181,10 +185,10 @@ def _on_population(measured: RequestPool, headline: AcceptanceView, coverage: fl
             "Steps without a draft are not counted by the server, so the acceptance length is not tokens per decode"
             " step unless every step drafted (n-gram and suffix methods often do not)."
         )
-    elif coverage is not None and coverage < FULL_COVERAGE_RATIO and headline.tokens_per_step is not None:
+    elif coverage is not None and coverage < FULL_COVERAGE_RATIO and per_step is not None:
         yield (
             f"Only {coverage:.0%} of decode steps drafted: over all decode steps a step emitted"
-            f" {headline.tokens_per_step:.2f} tokens, less than the acceptance length."
+            f" {per_step:.2f} tokens, less than the acceptance length."
         )
 
 

@@ -219,7 +219,6 @@ class Connection(asyncio.Protocol):
             loop.call_soon(self._advance)
         else:
             self._deaf = True
-            self._waiting.clear()
             self.transport.write_eof()
             loop.call_later(_LINGER_S, self.transport.close)
 

@@ -1,6 +1,8 @@
 """The HTTP side of the simulated servers, over real sockets."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
@@ -85,6 +87,19 @@ async def test_pipelined_requests_keep_their_order():
         assert (await response(reader))[1] == b"GET /slow b''"
 
 
+async def test_requests_that_wait_have_a_limit():
+    """A client that sends many large requests ahead of the first answer is no longer read from."""
+    waiting: asyncio.Queue[Exchange] = asyncio.Queue()
+    async with connected(waiting.put_nowait) as (_, writer):
+        writer.write((b"POST /a HTTP/1.1\r\nContent-Length: 1048576\r\n\r\n" + bytes(2**20)) * 48)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(writer.drain(), 0.4)
+        assert waiting.qsize() == 1
+        waiting.get_nowait().reset()
+        writer.transport.abort()
+        await asyncio.sleep(0)
+
+
 async def test_a_stream_is_chunked_and_the_next_request_follows_it():
     """`begin`, chunks and the last chunk are a body of HTTP/1.1; the connection carries on."""
 
@@ -107,7 +122,9 @@ async def test_head_has_no_body():
     async with connected(echo) as (reader, writer):
         writer.write(b"HEAD /a HTTP/1.1\r\n\r\n" + GET % b"b")
         assert b"Content-Length: 11" in await reader.readuntil(b"\r\n\r\n")
-        assert (await response(reader))[1] == b"GET /b b''"
+        head, body = await response(reader)
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert body == b"GET /b b''"
 
 
 @pytest.mark.parametrize("request_head", [b"GET /a HTTP/1.0\r\n", b"GET /a HTTP/1.1\r\nConnection: close\r\n"])
@@ -203,6 +220,32 @@ async def test_a_client_that_leaves_after_its_answer_is_not_missed():
         writer.close()
         await writer.wait_closed()
         await asyncio.sleep(0.01)
+
+
+async def test_what_an_answer_holds_is_free_when_it_ends():
+    """An exchange's functions go with its end, not with the next collection of garbage."""
+
+    class Held:
+        def gone(self) -> None:
+            """What an exchange holds on to."""
+
+    held: list[weakref.ref[Held]] = []
+
+    def answer(exchange: Exchange) -> None:
+        holder = Held()
+        holder.exchange = exchange
+        exchange.on_gone = exchange.on_writable = holder.gone
+        held.append(weakref.ref(holder))
+        echo(exchange)
+
+    gc.disable()
+    try:
+        async with connected(answer) as (reader, writer):
+            writer.write(GET % b"a")
+            await response(reader)
+            assert held[0]() is None
+    finally:
+        gc.enable()
 
 
 async def test_a_client_that_does_not_read_is_noticed():

@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -313,15 +313,29 @@ async def test_a_key_is_asked_for_where_one_is_set():
 
 
 async def test_a_delay_comes_before_the_first_byte():
-    """Nothing for 50 ms, then the answer as ever."""
-    async with simulated(suffering(FaultKind.DELAY, delay_s=0.05)) as server, server.connected() as client:
+    """Nothing for 200 ms, then the answer as ever: for the engine the request has only just come."""
+    async with simulated(suffering(FaultKind.DELAY, delay_s=0.2)) as server, server.connected() as client:
         started = time.monotonic()
         await client.send("POST", TEXT, asking(stream=True))
         await client.reader.readexactly(1)
-        assert time.monotonic() - started >= 0.05
-        while await client.reader.readline() != b"0\r\n":
-            pass
-        assert (await server.ask("GET", "/sim/lateness")).json["missed"] == 0
+        assert time.monotonic() - started >= 0.2
+        await client.reader.readuntil(b"[DONE]")
+        assert (await server.ask("GET", "/sim/lateness")).json["max_s"] < 0.15
+
+
+@pytest.mark.parametrize("restart", [None, Restart(at_s=0.02, down_s=0.0)])
+async def test_who_is_gone_before_the_delay_is_over_gets_nothing(restart):
+    """Neither a client that left nor one whom a restart cut off costs the engine anything."""
+    faults = replace(suffering(FaultKind.DELAY, delay_s=0.05), restart=restart)
+    async with simulated(faults) as server:
+        async with server.connected() as client:
+            await client.send("POST", TEXT, asking())
+            if restart is not None:
+                with pytest.raises(ConnectionResetError):
+                    await client.reader.read()
+        await asyncio.sleep(0.1)
+        assert (await server.ask("GET", "/load")).json == {"server_load": 0}
+        assert await server.metric("vllm:generation_tokens_total") == 0
 
 
 @pytest.mark.parametrize("after", [0, 2])

@@ -152,7 +152,7 @@ _SPECS = (
         "ratio",
         Better.NEITHER,
         "steps that drafted / all decode steps",
-        "tokens of each event not known; more drafting steps than events",
+        "tokens of each event not known; more drafting steps than events or decode steps",
     ),
     _run(
         "speculation.tokens_per_step",

@@ -78,7 +78,8 @@ def counter_view(counters: Counters) -> AcceptanceView | None:
     """From differences of counters over the window; None when they tell nothing of drafts.
 
     An engine that counts verification steps and no drafts verifies in every decode step: its figures are over those,
-    and what it accepted is what it generated beyond one token a step.
+    and what it accepted is what it generated beyond one token a step. There is no coverage when more steps drafted than
+    were decoded: the step in which a client leaves may be counted as the one and not as the other.
     """
     decoded = _minus(counters.generation_tokens, counters.first_tokens)
     if counters.drafts is None and counters.verify_steps is not None:
@@ -87,10 +88,10 @@ def counter_view(counters: Counters) -> AcceptanceView | None:
         return _view(verified, Origin.COUNTERS, Population.DECODE_STEPS, Scope.WINDOW, tokens_per_step=verified.length)
     if counters.drafted_tokens is None:
         return None
-    decode_steps = counters.decode_steps
+    drafts, decode_steps = counters.drafts, counters.decode_steps
     return _view(
         Acceptance(
-            steps=_whole(counters.drafts),
+            steps=_whole(drafts),
             drafted_tokens=_whole(counters.drafted_tokens),
             accepted_tokens=_whole(counters.accepted_tokens),
             histogram=_histogram(counters),
@@ -98,7 +99,9 @@ def counter_view(counters: Counters) -> AcceptanceView | None:
         Origin.COUNTERS,
         Population.DRAFTING_STEPS,
         Scope.WINDOW,
-        coverage_ratio=counters.drafts / decode_steps if decode_steps and counters.drafts is not None else None,
+        coverage_ratio=drafts / decode_steps
+        if decode_steps and drafts is not None and drafts <= decode_steps
+        else None,
         tokens_per_step=decoded / decode_steps if decode_steps and decoded is not None else None,
     )
 

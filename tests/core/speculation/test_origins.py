@@ -1,5 +1,7 @@
 """Which origin the headline stands on, and what each origin's view says."""
 
+from dataclasses import replace
+
 import pytest
 
 from loadgen.core.record import Outcome, RequestSpeculation
@@ -59,6 +61,15 @@ def test_counters_win_over_the_stream() -> None:
     record = server.answer(0, (4, None, 2), speculation=None)
     spec = tallied(record, server=ServerSide(window=server.counters()))
     assert (spec.origin, spec.steps, spec.coverage_ratio) == ("counters", 2, pytest.approx(2 / 3))
+
+
+def test_more_drafting_than_decode_steps_are_no_coverage_above_one() -> None:
+    """A step that was under way when its client left has a draft and no tokens: no share is made of that."""
+    counted = replace(
+        MadeServer().counters(), drafts=11.0, drafted_tokens=44.0, decode_steps=10.0, generation_tokens=30.0
+    )
+    spec = tallied(server=ServerSide(window=counted))
+    assert (spec.steps, spec.coverage_ratio, spec.tokens_per_step) == (11, None, 3.0)
 
 
 def test_an_engine_that_counts_verification_steps() -> None:

@@ -8,17 +8,23 @@ from loadgen.core.metrics.summary import Analysis, QuantileCurve, Summary, Sweep
 from loadgen.core.run import LoadMode
 from loadgen.report.words import LATENCY_LABELS, asked
 
-_LOG_LEVELS_FROM = 8
+LOG_LEVELS_FROM = 8
+"""A ladder whose highest level is so many times its lowest is drawn over the logarithm of the level."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line of a chart. `tone` numbers a colour of the page, `dashed` sets it apart without colour."""
+    """One line of a chart. `tone` numbers a colour of the page, `dashed` sets it apart without colour.
+
+    `low` and `high` bound a band around it, where it has one.
+    """
 
     label: str
     values: tuple[float | None, ...]
     tone: int
     dashed: bool = False
+    low: tuple[float | None, ...] | None = None
+    high: tuple[float | None, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +177,7 @@ def ladder_charts(sweep: Sweep) -> list[Chart]:
     x = tuple(level.level for level in levels)
     if not x:
         return []
-    log_x = x[0] > 0 and x[-1] / x[0] >= _LOG_LEVELS_FROM
+    log_x = x[0] > 0 and x[-1] / x[0] >= LOG_LEVELS_FROM
     marks = [Mark(x=level.level, text="invalid", bad=True) for level in levels if not level.summary.verdict.valid]
     if sweep.knee is not None:
         marks.append(Mark(x=sweep.knee.level, text=f"knee {asked(sweep.knee.level)}"))

@@ -57,7 +57,7 @@ def run_text(analysis: Analysis, manifest: RunManifest | None = None, *, width: 
     """
     summary = analysis.summary
     parts: list[RenderableType] = [
-        _verdict(run_headline(summary.verdict), _title(summary), run_doubts(summary.verdict)),
+        verdict_block(run_headline(summary.verdict), _title(summary), run_doubts(summary.verdict)),
         text_parts.section("Run", text_parts.facts(_run_facts(summary))),
         text_parts.section("Requests", _requests(analysis, width - INDENT)),
         text_parts.section("Latency, ms", _latency(summary, width - INDENT)),
@@ -81,7 +81,7 @@ def sweep_text(sweep: Sweep, manifest: RunManifest | None = None, *, width: int 
     if sweep.levels:
         target = sweep.levels[0].summary.target
         title, beneath = f"{title}, {levels_text(sweep)}", f"{printable(target.model)} at {printable(target.url)}"
-    parts: list[RenderableType] = [_verdict(sweep_headline(sweep), title, sweep_doubts(sweep), beneath)]
+    parts: list[RenderableType] = [verdict_block(sweep_headline(sweep), title, sweep_doubts(sweep), beneath)]
     if sweep.levels:
         parts.append(
             text_parts.section(
@@ -111,7 +111,8 @@ def _title(summary: Summary) -> str:
     return f"{name}, {load_text(summary)}"
 
 
-def _verdict(headline: Headline, title: str, doubts: Iterable[Doubt], beneath: str = "") -> RenderableType:
+def verdict_block(headline: Headline, title: str, doubts: Iterable[Doubt], beneath: str = "") -> RenderableType:
+    """What every report begins with: the verdict, what it is a report of, and the doubts."""
     first = Text(headline.words, style=_HEADLINES[headline.kind]).append(f"  {title}", style="bold")
     lines = [Text(f"  {beneath}", style="dim")] if beneath else []
     return Group(first, *lines, *(_doubt(doubt) for doubt in doubts))

@@ -32,7 +32,7 @@ def run_headline(verdict: Verdict) -> Headline:
     """Whether a run may be believed."""
     if not verdict.valid:
         return Headline(words="✗ Invalid: do not use these numbers", kind="invalid")
-    return _valid(verdict.findings)
+    return valid_headline(verdict.findings)
 
 
 def sweep_headline(sweep: Sweep) -> Headline:
@@ -42,7 +42,7 @@ def sweep_headline(sweep: Sweep) -> Headline:
     bad = [asked(level.level) for level in sweep.levels if not level.summary.verdict.valid]
     if bad:
         return Headline(words=f"✗ Invalid at {', '.join(bad)}: do not use those levels", kind="invalid")
-    return _valid(finding for level in sweep.levels for finding in level.summary.verdict.findings)
+    return valid_headline(finding for level in sweep.levels for finding in level.summary.verdict.findings)
 
 
 def has_doubts(findings: Iterable[Finding]) -> bool:
@@ -50,7 +50,8 @@ def has_doubts(findings: Iterable[Finding]) -> bool:
     return any(finding.severity != Severity.INFO for finding in findings)
 
 
-def _valid(findings: Iterable[Finding]) -> Headline:
+def valid_headline(findings: Iterable[Finding]) -> Headline:
+    """Of measurements that are valid: whether there are doubts about them."""
     if has_doubts(findings):
         return Headline(words="✓ Valid, with doubts", kind="warning")
     return Headline(words="✓ Valid", kind="valid")

@@ -32,9 +32,10 @@
     return made;
   };
 
-  const linear = (u, low, high) => {
-    if (high === null || high === undefined || high <= 0) return [0, 1];
-    return [0, high * 1.06];
+  const linear = (chart) => (u, low, high) => {
+    const ends = chart.lines.flatMap((line, i) => (line.high && u.series[i + 1].show ? line.high : []));
+    const top = Math.max(high ?? 0, ...ends.map((value) => value ?? 0));
+    return top > 0 ? [0, top * 1.06] : [0, 1];
   };
   const logarithmic = (u, low, high) => {
     if (low === null || low === undefined || low <= 0) return [1, 10];
@@ -93,6 +94,24 @@
     ctx.fillRect(from, bbox.top, to - from, bbox.height);
     ctx.restore();
   };
+  const drawIntervals = (chart) => (u) => {
+    const { ctx, bbox } = u;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.globalAlpha = 0.16;
+    chart.lines.forEach((line, i) => {
+      if (!line.low || !u.series[i + 1].show) return;
+      const known = [...chart.x.keys()].filter((k) => line.low[k] !== null && line.high[k] !== null);
+      ctx.fillStyle = css("--tone-" + line.tone);
+      ctx.beginPath();
+      for (const k of known) ctx.lineTo(u.valToPos(chart.x[k], "x", true), u.valToPos(line.high[k], "y", true));
+      for (const k of known.reverse()) ctx.lineTo(u.valToPos(chart.x[k], "x", true), u.valToPos(line.low[k], "y", true));
+      ctx.fill();
+    });
+    ctx.restore();
+  };
   const drawMarks = (chart) => (u) => {
     const { ctx, bbox } = u;
     ctx.save();
@@ -131,7 +150,7 @@
         points: { size: 7 },
         y: false,
       },
-      scales: { x: xScale(chart), y: log ? { distr: 3, range: logarithmic } : { range: linear } },
+      scales: { x: xScale(chart), y: log ? { distr: 3, range: logarithmic } : { range: linear(chart) } },
       axes: [
         { stroke: () => css("--soft"), font: FONT, grid: { show: false }, ticks: { stroke: () => css("--strong-hair"), width: 1, size: 4 }, gap: 4, size: 26, ...named, ...ticks(chart) },
         { stroke: () => css("--soft"), font: FONT, grid: { stroke: () => css("--hair"), width: 1 }, ticks: { show: false }, gap: 6, size: 52, ...(log ? { splits: decades, filter: (u, splits) => splits } : {}), values: (u, splits) => splits.map(plain) },
@@ -148,7 +167,7 @@
         })),
       ],
       hooks: {
-        drawClear: [drawBand(chart)],
+        drawClear: [drawBand(chart), drawIntervals(chart)],
         draw: [drawMarks(chart)],
         setLegend: [(u) => read(chart, figure, u.cursor.idx)],
       },

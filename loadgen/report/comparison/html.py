@@ -1,0 +1,163 @@
+"""The page of a comparison of arms."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from loadgen.core.comparison.arms import ArmLadder, ArmLevel, Comparison
+from loadgen.report.comparison.charts import length_charts, load_charts, speedup_chart
+from loadgen.report.comparison.words import (
+    CLAIM_WORDS,
+    conclusion,
+    doubts,
+    headline,
+    interval,
+    pays_figure,
+    pays_text,
+    remarks,
+    subtitle,
+)
+from loadgen.report.html import page
+from loadgen.report.words import DASH, asked, milliseconds, number, variable_text
+
+_OTHER_RATIOS = (
+    ("tpot_s.p50", "TPOT, median"),
+    ("ttft_s.mean", "TTFT, mean"),
+    ("e2el_s.mean", "E2EL, mean"),
+    ("output_tokens_per_s", "output tokens/s"),
+    ("requests_per_s", "requests/s"),
+)
+
+_DEFINITIONS = (
+    ("Speedup", "mean TPOT of the baseline over that of the arm, of the same requests; above 1 the arm is faster"),
+    ("Interval", "in 95 of 100 repetitions such an interval holds the true value, for one level taken by itself"),
+    ("Claim", "faster or slower is said so that over all levels of an arm at most 5 in 100 such ladders err"),
+    ("Tokens per step", "tokens that a decode step emits for one request, over all decode steps, drafted for or not"),
+    ("Has to emit", "tokens per step at which mean TPOT would be the baseline's: tokens per step over the speedup"),
+    ("Stops paying", "where the speedup falls to 1, on a straight line between the logarithms of neighbouring levels"),
+    ("Expected", "from a model of the server, before anything was measured"),
+)
+
+
+def comparison_html(comparison: Comparison) -> str:
+    """The comparison as one HTML file that holds all it shows."""
+    speedup, lengths, loads = speedup_chart(comparison), length_charts(comparison), load_charts(comparison)
+    sections = [
+        page.section("pays", "Does it pay", _conclusions(comparison), valid=comparison.valid),
+        page.section(
+            "speedup", "Speedup against the load", page.plots([speedup], "stack", table=False), valid=comparison.valid
+        ),
+        page.section(
+            "why",
+            "Why: what a step emits, and what it has to",
+            page.plots(lengths, "pair", table=False),
+            valid=comparison.valid,
+        ),
+        page.section("load", "TPOT and throughput", page.plots(loads, "pair", table=False), valid=comparison.valid),
+        page.section("levels", "Levels", _level_table(comparison) + _ratio_table(comparison), valid=comparison.valid),
+        page.section("setting", "Stands on", _remarks(comparison)),
+        page.section("definitions", "Definitions", _definitions()),
+        page.raw_section("comparison"),
+    ]
+    return page.page(
+        title=f"{comparison.name} · loadgen",
+        header=f"""<header>
+<p class="eyebrow">loadgen comparison</p>
+<h1>{page.foreign(comparison.name)}</h1>
+<p class="subtitle">{page.esc(subtitle(comparison))}.</p>
+{page.verdict_box(headline(comparison), doubts(comparison))}
+</header>""",
+        main="\n".join(sections),
+        charts=[speedup, *lengths, *loads],
+        raw=asdict(comparison),
+    )
+
+
+def _conclusions(comparison: Comparison) -> str:
+    sentences = (
+        f"<p><b>{page.foreign(ladder.arm.label)}</b> {page.esc(conclusion(ladder, comparison.variable))}</p>"
+        for ladder in comparison.arms
+    )
+    return page.figure_list(_figure(ladder, comparison) for ladder in comparison.arms) + "".join(sentences)
+
+
+def _figure(ladder: ArmLadder, comparison: Comparison) -> page.Figure:
+    found = ladder.crossover
+    top = comparison.baseline.levels[-1].level
+    return page.Figure(
+        label=f"{ladder.arm.label} stops paying at",
+        value=pays_figure(found),
+        unit="concurrent" if comparison.variable == "concurrency" else "requests/s",
+        beside="not compared" if found is None else pays_text(found, comparison.variable, top=top),
+    )
+
+
+def _level_table(comparison: Comparison) -> str:
+    titles = (
+        "<arm",
+        variable_text(comparison.variable),
+        "speedup",
+        "expected",
+        "tokens per step",
+        "has to emit",
+        "TPOT, ms",
+        "output tokens/s",
+        "requests",
+        "<claim",
+    )
+    rows = [
+        row
+        for ladder in (comparison.baseline, *comparison.arms)
+        for row in (_level_row(ladder, level) for level in ladder.levels)
+    ]
+    caption = "Speedup is that of mean TPOT, with its 95% interval; a dash: not known, or the baseline's own."
+    return page.data_table(caption, page.head_row(titles), rows, "Level table", page.FULL)
+
+
+def _level_row(ladder: ArmLadder, level: ArmLevel) -> str:
+    gain, expected = level.gain, level.expected
+    needed = None if gain is None else gain.break_even_length
+    cells = (
+        asked(level.level),
+        DASH if gain is None else interval(gain.verdict.speedup),
+        DASH if expected is None else f"{expected.speedup:.2f}",
+        number(level.tokens_per_step),
+        DASH if needed is None else interval(needed),
+        milliseconds(level.tpot_s),
+        number(level.output_tokens_per_s),
+        str(level.requests),
+    )
+    word = DASH if gain is None else CLAIM_WORDS[gain.verdict.claim]
+    if not level.measurement.valid:
+        word = "invalid measurement"
+    bad = "" if level.measurement.valid else ' class="bad"'
+    return (
+        f'<tr{bad}><th scope="row">{page.foreign(ladder.arm.label)}</th>{"".join(map(page.value_cell, cells))}'
+        f'<td class="text">{page.esc(word)}</td></tr>'
+    )
+
+
+def _ratio_table(comparison: Comparison) -> str:
+    """Arm over baseline, whatever is better."""
+    titles = ("<arm", variable_text(comparison.variable), *(label for _, label in _OTHER_RATIOS))
+    caption = "Arm over baseline: below 1 a latency is shorter, above 1 a rate is higher. 95% intervals."
+    return page.data_table(caption, page.head_row(titles), _ratio_rows(comparison), "Ratio table", page.FULL)
+
+
+def _ratio_rows(comparison: Comparison) -> Iterator[str]:
+    for ladder in comparison.arms:
+        for level in ladder.levels:
+            ratios = {} if level.gain is None else level.gain.ratios
+            cells = [asked(level.level)]
+            cells += [interval(ratios[key]) if key in ratios else DASH for key, _ in _OTHER_RATIOS]
+            yield (
+                f'<tr><th scope="row">{page.foreign(ladder.arm.label)}</th>{"".join(map(page.value_cell, cells))}</tr>'
+            )
+
+
+def _remarks(comparison: Comparison) -> str:
+    return "".join(f"<p>{page.esc(line)}.</p>" for line in remarks(comparison))
+
+
+def _definitions() -> str:
+    rows = "".join(f"<dt>{page.esc(term)}</dt><dd>{page.esc(text)}.</dd>" for term, text in _DEFINITIONS)
+    return f'<dl class="definitions">{rows}</dl>'

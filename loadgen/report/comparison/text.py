@@ -1,0 +1,85 @@
+"""A comparison of arms as text for a terminal of a given width."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from loadgen.core.comparison.arms import ArmLadder, ArmLevel, Comparison
+from loadgen.core.comparison.verdict import Claim
+from loadgen.report import text_parts
+from loadgen.report.comparison.words import (
+    CLAIM_LEGEND,
+    conclusion,
+    doubts,
+    expected_cell,
+    headline,
+    length_cell,
+    remarks,
+    speedup_cell,
+    subtitle,
+)
+from loadgen.report.terminal import verdict_block
+from loadgen.report.text_parts import INDENT
+from loadgen.report.words import DASH, asked, milliseconds, number, printable, variable_text
+
+_COLOURS = {Claim.FASTER: "green", Claim.SLOWER: "red", Claim.NO_DIFFERENCE: ""}
+
+
+def comparison_text(comparison: Comparison, *, width: int = 100, color: bool = False) -> str:
+    """Whether it may be believed, what each arm comes to, then level by level: speedup, why, and absolute values."""
+    room = width - INDENT
+    arms, everyone = comparison.arms, (comparison.baseline, *comparison.arms)
+
+    def table(ladders: Sequence[ArmLadder], cell: Callable[[ArmLevel], Text], note: str = "") -> RenderableType:
+        return _by_level(comparison, ladders, cell, room, note)
+
+    parts: list[RenderableType] = [
+        verdict_block(headline(comparison), printable(comparison.name), doubts(comparison), subtitle(comparison)),
+        text_parts.section("Does it pay", text_parts.facts(_conclusions(comparison))),
+        text_parts.section("Speedup of TPOT over the baseline", table(arms, _speedup, CLAIM_LEGEND)),
+    ]
+    if any(level.expected is not None for arm in arms for level in arm.levels):
+        parts.append(
+            text_parts.section("Speedup expected from the model", table(arms, lambda level: Text(expected_cell(level))))
+        )
+    parts += [
+        text_parts.section("Tokens per step, and how many it takes to pay", table(arms, _length)),
+        text_parts.section("TPOT, ms", table(everyone, lambda level: Text(milliseconds(level.tpot_s)))),
+        text_parts.section("Output tokens/s", table(everyone, lambda level: Text(number(level.output_tokens_per_s)))),
+        text_parts.section("Stands on", text_parts.facts(("Note", line) for line in remarks(comparison))),
+    ]
+    return text_parts.rendered(parts, width, color)
+
+
+def _conclusions(comparison: Comparison) -> Iterable[tuple[str, str]]:
+    return ((printable(ladder.arm.label), conclusion(ladder, comparison.variable)) for ladder in comparison.arms)
+
+
+def _by_level(
+    comparison: Comparison, ladders: Sequence[ArmLadder], cell: Callable[[ArmLevel], Text], room: int, note: str
+) -> RenderableType:
+    """A row a level and a column an arm; what does not fit goes from the right, and its name stands beneath."""
+    titles = [variable_text(comparison.variable), *(printable(ladder.arm.label) for ladder in ladders)]
+    by_level = [{level.level: level for level in ladder.levels} for ladder in ladders]
+    rows = [
+        [
+            Text(asked(place.level)),
+            *(cell(found[place.level]) if place.level in found else Text(DASH) for found in by_level),
+        ]
+        for place in comparison.baseline.levels
+    ]
+    drawn, left_out = text_parts.table(titles, rows, room, leave_out=range(len(ladders), 0, -1))
+    lines = [note] if note else []
+    if left_out:
+        lines.append(f"no room for {', '.join(left_out)}")
+    return Group(drawn, *(Text(line, style="dim") for line in lines))
+
+
+def _speedup(level: ArmLevel) -> Text:
+    style = "" if level.gain is None else _COLOURS[level.gain.verdict.claim]
+    return Text(speedup_cell(level), style=style)
+
+
+def _length(level: ArmLevel) -> Text:
+    return Text(length_cell(level))

@@ -1,0 +1,183 @@
+"""What a comparison of arms comes to, in words and in the cells of its tables, alike on a terminal and on a page."""
+
+from collections.abc import Sequence
+
+from loadgen.core.analysis.verdict import Severity
+from loadgen.core.comparison.arms import ArmLadder, ArmLevel, Comparison, Gain
+from loadgen.core.comparison.crossover import Crossover, NoCrossover
+from loadgen.core.comparison.verdict import Claim
+from loadgen.core.stats.bootstrap import Estimate
+from loadgen.report.verdict import Doubt, Headline, valid_headline
+from loadgen.report.words import DASH, asked, number, printable, variable_text
+
+CLAIM_MARKS = {Claim.FASTER: "✓", Claim.SLOWER: "✗", Claim.NO_DIFFERENCE: "~"}
+CLAIM_WORDS = {Claim.FASTER: "faster", Claim.SLOWER: "slower", Claim.NO_DIFFERENCE: "no difference seen"}
+CLAIM_LEGEND = (
+    "✓ faster, ✗ slower, ~ no difference seen: for all levels of an arm together at most 5% of such claims err"
+)
+
+TPOT = "tpot_s.mean"
+
+
+def headline(comparison: Comparison) -> Headline:
+    """Whether the measurements may be believed, and which may not."""
+    ladders = (comparison.baseline, *comparison.arms)
+    bad = [(ladder, level) for ladder in ladders for level in ladder.levels if not level.measurement.valid]
+    if bad:
+        return Headline(words=f"✗ Invalid at {_places(bad)}: do not use those levels", kind="invalid")
+    return valid_headline(
+        finding for ladder in ladders for level in ladder.levels for finding in level.measurement.findings
+    )
+
+
+def doubts(comparison: Comparison) -> list[Doubt]:
+    """The doubts about measurements, the gravest first: where there are such, and the evidence of one of them.
+
+    Information is left to the reports of the runs.
+    """
+    groups: dict[tuple[str, str, str], list[tuple[ArmLadder, ArmLevel, str]]] = {}
+    for ladder in (comparison.baseline, *comparison.arms):
+        for level in ladder.levels:
+            for one in level.measurement.findings:
+                if one.severity != Severity.INFO:
+                    place = (ladder, level, one.evidence)
+                    groups.setdefault((one.severity, one.kind, one.advice), []).append(place)
+    order = [severity.value for severity in Severity]
+    return [
+        Doubt(
+            severity=severity,
+            kind=kind,
+            advice=advice,
+            seen=(
+                (_places([place[:2] for place in places]), f"{'' if len(places) == 1 else 'for example: '}{places[0][2]}"),
+            ),
+        )
+        for (severity, kind, advice), places in sorted(groups.items(), key=lambda item: order.index(item[0][0]))
+    ]
+
+
+def _places(places: Sequence[tuple[ArmLadder, ArmLevel]]) -> str:
+    """`Baseline 1, 16; EAGLE-3 64`."""
+    by_arm: dict[str, list[str]] = {}
+    for ladder, level in places:
+        levels = by_arm.setdefault(printable(ladder.arm.label), [])
+        if asked(level.level) not in levels:
+            levels.append(asked(level.level))
+    return "; ".join(f"{label} {', '.join(levels)}" for label, levels in by_arm.items())
+
+
+def subtitle(comparison: Comparison) -> str:
+    """What was compared with what, over which levels, how often."""
+    levels = ", ".join(asked(level.level) for level in comparison.baseline.levels)
+    starts = "one start of each" if comparison.repeats == 1 else f"{comparison.repeats} starts of each"
+    arms = len(comparison.arms)
+    return (
+        f"{arms} arm{'' if arms == 1 else 's'} against {printable(comparison.baseline.arm.label)};"
+        f" {variable_text(comparison.variable)} {levels}; {starts}"
+    )
+
+
+def conclusion(ladder: ArmLadder, variable: str) -> str:
+    """What one arm does to TPOT at the ends of its ladder, and up to which load it pays; reads on from its name."""
+    compared = [(level.level, level.gain) for level in ladder.levels if level.gain is not None]
+    if not compared or ladder.crossover is None:
+        return "cannot be compared: too few requests have a TPOT in both arms."
+    ends = [(_verb(gain), _change(gain, level)) for level, gain in (compared[0], compared[-1])[: len(compared)]]
+    text = " ".join(ends[0])
+    for verb, change in ends[1:]:
+        text += f" and {change}" if verb == ends[0][0] else f" and {verb} {change}"
+    return f"{text}; it {pays_text(ladder.crossover, variable, top=compared[-1][0])}."
+
+
+def _verb(gain: Gain) -> str:
+    if gain.verdict.claim is Claim.NO_DIFFERENCE:
+        return "shows no certain difference"
+    return "lowers TPOT" if gain.ratios[TPOT].value < 1 else "raises TPOT"
+
+
+def _change(gain: Gain, level: float) -> str:
+    """`by 41% [39, 43] at 1`; without a claim from where to where the change may lie."""
+    ratio = gain.ratios[TPOT]
+    value, *ends = ((each - 1) * 100 for each in (ratio.value, ratio.low, ratio.high))
+    if gain.verdict.claim is Claim.NO_DIFFERENCE:
+        return f"at {asked(level)} [{ends[0]:+.0f}%, {ends[1]:+.0f}%]"
+    digits = 0 if abs(value) >= 9.95 else 1
+    low, high = sorted(ends, key=abs)
+    return f"by {abs(value):.{digits}f}% [{abs(low):.{digits}f}, {abs(high):.{digits}f}] at {asked(level)}"
+
+
+def pays_text(crossover: Crossover, variable: str, *, top: float) -> str:
+    """Up to which load an arm pays; reads on from its name. `top` is the highest level of the ladder."""
+    unit = "concurrent requests" if variable == "concurrency" else "requests/s"
+    match crossover.reason:
+        case None:
+            assert crossover.level is not None
+            return f"stops paying at about {_level(crossover.level)} {unit} {_bounds(crossover, top)}"
+        case NoCrossover.EVERYWHERE:
+            if crossover.low == top:
+                return "pays at every level measured"
+            return f"may pay at every level measured, for certain {_certain(crossover)}"
+        case NoCrossover.NOWHERE:
+            return "pays at no level measured"
+        case NoCrossover.RISES:
+            return "pays at the higher levels only"
+        case NoCrossover.SEVERAL:
+            return "crosses from gain to loss more than once, so there is no one load up to which it pays"
+
+
+def pays_figure(crossover: Crossover | None) -> str:
+    """The crossover as a short value."""
+    return DASH if crossover is None or crossover.level is None else _level(crossover.level)
+
+
+def _level(level: float) -> str:
+    return f"{level:.0f}" if level >= 9.5 else number(level)
+
+
+def _bounds(crossover: Crossover, top: float) -> str:
+    low = "below the ladder" if crossover.low is None else _level(crossover.low)
+    high = f"above {asked(top)}" if crossover.high is None else _level(crossover.high)
+    return f"[{low}, {high}]"
+
+
+def _certain(crossover: Crossover) -> str:
+    return "at none" if crossover.low is None else f"up to {_level(crossover.low)}"
+
+
+def interval(ratio: Estimate) -> str:
+    """`1.47 [1.44, 1.50]`: ratios lie around 1, so all of them have two decimals."""
+    return f"{ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]"
+
+
+def speedup_cell(level: ArmLevel) -> str:
+    """The speedup of mean TPOT with its interval and the mark of its claim."""
+    if level.gain is None:
+        return DASH
+    verdict = level.gain.verdict
+    return f"{interval(verdict.speedup)} {CLAIM_MARKS[verdict.claim]}"
+
+
+def expected_cell(level: ArmLevel) -> str:
+    """The speedup that the model expected."""
+    return DASH if level.expected is None else f"{level.expected.speedup:.2f}"
+
+
+def length_cell(level: ArmLevel) -> str:
+    """Tokens per step, and how many it takes."""
+    needed = None if level.gain is None else level.gain.break_even_length
+    if level.tokens_per_step is None:
+        return DASH
+    return f"{number(level.tokens_per_step)}, needs {number(None if needed is None else needed.value)}"
+
+
+def error_ratio_text(comparison: Comparison) -> str | None:
+    """How much of the requests is in no comparison, where that is something."""
+    left_out = [level.gain.left_out_ratio for arm in comparison.arms for level in arm.levels if level.gain is not None]
+    worst = max(left_out, default=0.0)
+    return None if worst == 0 else f"up to {worst:.1%} of a level's requests lack a TPOT in some run and are left out"
+
+
+def remarks(comparison: Comparison) -> list[str]:
+    """What the reader has to know, in whole lines."""
+    left_out = error_ratio_text(comparison)
+    return [printable(note) for note in comparison.notes] + ([] if left_out is None else [left_out])

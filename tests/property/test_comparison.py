@@ -79,7 +79,7 @@ def test_claims_lie_between_single_levels_and_bonferroni(effects: list[tuple[flo
         Ratio(
             metric="requests_per_s",
             level=float(place + 1),
-            log_ratio=LogRatio(log=log, start_variance=error**2, start_degrees=4, request_variance=0.0, n=100),
+            log_ratio=LogRatio(log=log, start_variance=error**2, request_variance=0.0, degrees=4, n=100),
             left_out_ratio=0.0,
             notes=(),
         )

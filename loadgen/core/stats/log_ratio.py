@@ -15,17 +15,17 @@ METHOD = "variance between starts and between requests, t"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRatio:
-    """The logarithm of a ratio with its variance in two parts, each with the degrees of freedom that it was found with.
+    """The logarithm of a ratio with its variance in two parts, and the degrees of freedom of their sum.
 
-    `start_variance` is what differs from one start of the server to the next, chance from request to request included;
+    `start_variance` is what differs from one start of the server to the next, chance from answer to answer included;
     None when there was one start. `request_variance` is what the choice of the requests adds: they are the same at
     every start, so more starts do not average it out. `n` is the number of requests.
     """
 
     log: float
     start_variance: float | None
-    start_degrees: int
     request_variance: float
+    degrees: float
     n: int
 
     def inverse(self) -> "LogRatio":
@@ -37,19 +37,9 @@ class LogRatio:
         return replace(self, log=self.log + math.log(factor))
 
     def estimate(self, confidence_ratio: float = 0.95) -> Estimate:
-        """The ratio with its interval.
-
-        The interval is symmetric in the logarithm. Its critical value is the mean of those of the two parts weighted by
-        their variances (Cochran, 1964).
-        """
-        start_variance = self.start_variance or 0.0
-        variance = start_variance + self.request_variance
-        half = 0.0
-        if variance > 0:
-            t = critical(confidence_ratio, self.n - 1) * self.request_variance / variance
-            if start_variance > 0:
-                t += critical(confidence_ratio, self.start_degrees) * start_variance / variance
-            half = t * math.sqrt(variance)
+        """The ratio with its interval, which is symmetric in the logarithm."""
+        variance = (self.start_variance or 0.0) + self.request_variance
+        half = critical(confidence_ratio, self.degrees) * math.sqrt(variance)
         return Estimate(
             value=math.exp(self.log),
             low=math.exp(self.log - half),
@@ -64,9 +54,10 @@ def log_ratio(baseline: Sequence[LogStatistic], arm: Sequence[LogStatistic]) -> 
     """arm / baseline, as geometric means over the starts: one statistic a start, all of the same requests.
 
     Needs at least two requests, and as many starts of one arm as of the other. With one start the variance is that
-    between requests alone. With more, the statistics of either arm scatter around their mean by what changes from start
-    to start: pooled over both arms, since few starts tell little, it gives the first part. The second is the covariance
-    that two starts of one arm have beyond that with the other arm: what requests do to one arm and not to the other.
+    between requests alone. With more, the statistics of each arm scatter around their mean by what changes from start
+    to start. Beside it stands the covariance that two starts of one arm have beyond that with the other arm: what
+    requests do to one arm and not to the other. The degrees of freedom are Welch's and Satterthwaite's for the sum of
+    the three.
     """
     logs = np.array([[start.log for start in side] for side in (baseline, arm)])
     influences = np.array([[start.influences for start in side] for side in (baseline, arm)])
@@ -75,14 +66,24 @@ def log_ratio(baseline: Sequence[LogStatistic], arm: Sequence[LogStatistic]) -> 
     if starts == 1:
         own = influences[1, 0] - influences[0, 0]
         variance = float(own @ own) / (n * (n - 1))
-        return LogRatio(log=difference, start_variance=None, start_degrees=0, request_variance=variance, n=n)
+        return LogRatio(log=difference, start_variance=None, request_variance=variance, degrees=n - 1, n=n)
     sums = influences.sum(axis=1)
     between_starts = (np.vecdot(sums, sums) - np.vecdot(influences, influences).sum(axis=1)) / (starts * (starts - 1))
     between_arms = float(sums[0] @ sums[1]) / starts**2
+    request_variance = max(0.0, float(between_starts.sum()) - 2 * between_arms) / (n * (n - 1))
+    first, second = (logs.var(axis=1, ddof=1) / starts).tolist()
     return LogRatio(
         log=difference,
-        start_variance=float(logs.var(axis=1, ddof=1).mean()) * 2 / starts,
-        start_degrees=2 * (starts - 1),
-        request_variance=max(0.0, float(between_starts.sum()) - 2 * between_arms) / (n * (n - 1)),
+        start_variance=first + second,
+        request_variance=request_variance,
+        degrees=_degrees((first, starts - 1), (second, starts - 1), (request_variance, n - 1)),
         n=n,
     )
+
+
+def _degrees(*parts: tuple[float, int]) -> float:
+    """Of a sum of variances, each known with its own degrees of freedom; those of the last when nothing varies."""
+    total = sum(variance for variance, _ in parts)
+    if total == 0:
+        return parts[-1][1]
+    return 1 / sum((variance / total) ** 2 / degrees for variance, degrees in parts)

@@ -10,8 +10,8 @@ _WIDTHS = 9.0
 """So many standard deviations from the middle nothing is left that a float could hold."""
 
 
-def inside_ratio(t: float, degrees: int) -> float:
-    """P(|T| < t) for t of 0 or more and at least one degree of freedom.
+def inside_ratio(t: float, degrees: float) -> float:
+    """P(|T| < t) for t of 0 or more and at least one degree of freedom, which need not be whole.
 
     With t = sqrt(degrees) tan(a) it is the integral of cos(x) ** (degrees - 1) over [-a, a], over that of its whole
     range; by Gauss-Legendre.
@@ -25,7 +25,7 @@ def inside_ratio(t: float, degrees: int) -> float:
 
 
 @lru_cache(maxsize=256)
-def critical(confidence_ratio: float, degrees: int) -> float:
+def critical(confidence_ratio: float, degrees: float) -> float:
     """The t with P(|T| < t) = `confidence_ratio`, which lies between 0 and 1, both excluded; by bisection."""
     low, high = 0.0, math.pi / 2
     for _ in range(50):

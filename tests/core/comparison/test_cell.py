@@ -1,10 +1,12 @@
 """Cells from what the analysis of a run already has."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from loadgen.core.analysis.columns import Columns
 from loadgen.core.comparison.cell import Cell, cell_of
-from loadgen.core.record import RequestRecord
+from loadgen.core.record import Failure, FailureKind, Outcome, RequestRecord
 from loadgen.core.request import Phase
 from tests.core.analysis.factory import analysed, answered, failed, open_loop
 
@@ -31,9 +33,10 @@ def test_columns_stand_in_the_order_of_requests() -> None:
 
 def test_only_measured_requests_are_compared_and_failed_ones_keep_their_place() -> None:
     """Warm-up is no part of a comparison; a failure is a request without values."""
-    cell = made([answered(0, phase=Phase.WARMUP), answered(1), failed(2), answered(3)])
-    assert cell.seq.tolist() == [1, 2, 3]
-    assert np.isnan(cell.columns["e2el_s"]).tolist() == [False, True, False]
+    cut = replace(answered(4), outcome=Outcome.FAILED, failure=Failure(kind=FailureKind.READ, http_status=200))
+    cell = made([answered(0, phase=Phase.WARMUP), answered(1), failed(2), answered(3), cut])
+    assert cell.seq.tolist() == [1, 2, 3, 4]
+    assert np.isnan(cell.columns["ttft_s"]).tolist() == [False, True, False, True]
 
 
 def test_rates_and_loop_are_the_summarys() -> None:

@@ -32,8 +32,16 @@ def test_crossover_lies_on_the_line_in_logarithms() -> None:
 
 
 def test_a_speedup_of_exactly_one_is_the_crossover() -> None:
-    """It pays below and no longer there."""
+    """It pays below and no longer there, also where no level measured lies beyond."""
     assert crossover(LEVELS, around([2.0, 1.5, 1.0, 0.5])).level == pytest.approx(16)
+    assert crossover(LEVELS, around([2.0, 1.5, 1.2, 1.0])).level == pytest.approx(64)
+    assert crossover(LEVELS, around([1.0] * 4)).reason is NoCrossover.NOWHERE
+
+
+def test_falling_twice_is_crossing_more_than_once() -> None:
+    """Two falls and a rise, and a rise and a fall."""
+    assert crossover(LEVELS, around([2.0, 0.5, 2.0, 2.0])).reason is NoCrossover.SEVERAL
+    assert crossover(LEVELS, around([0.5, 2.0, 2.0, 0.5])).reason is NoCrossover.SEVERAL
 
 
 @pytest.mark.parametrize(

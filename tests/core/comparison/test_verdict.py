@@ -20,7 +20,7 @@ def made(effects: Sequence[float], *, error: float = 0.02, metric: str = "tpot_s
         Ratio(
             metric=metric,
             level=level,
-            log_ratio=LogRatio(log=effect, start_variance=None, start_degrees=0, request_variance=error**2, n=100_000),
+            log_ratio=LogRatio(log=effect, start_variance=None, request_variance=error**2, degrees=100_000, n=100_001),
             left_out_ratio=0.0,
             notes=(),
         )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from loadgen.core.stats.influence import LogStatistic, log_mean
-from loadgen.core.stats.log_ratio import LogRatio, log_ratio
+from loadgen.core.stats.log_ratio import log_ratio
 from loadgen.core.stats.student import critical
 
 
@@ -15,15 +15,23 @@ def starts(*means: float, n: int = 100) -> list[LogStatistic]:
     return [log_mean(np.full(n, mean)) for mean in means]
 
 
-def test_starts_alone_make_the_interval_of_a_pooled_t_test() -> None:
-    """Two groups of logarithms, their variances pooled, 2 (R - 1) degrees of freedom."""
+def test_starts_alone_make_the_interval_of_welchs_test() -> None:
+    """Two groups of logarithms, each with its own variance and R - 1 degrees of freedom."""
     found = log_ratio(starts(1.0, 1.1, 1.2), starts(0.5, 0.6, 0.55))
     before, after = np.log([1.0, 1.1, 1.2]), np.log([0.5, 0.6, 0.55])
-    half = critical(0.95, 4) * math.sqrt((before.var(ddof=1) + after.var(ddof=1)) / 2 * 2 / 3)
+    first, second = before.var(ddof=1) / 3, after.var(ddof=1) / 3
+    degrees = (first + second) ** 2 / ((first**2 + second**2) / 2)
+    half = critical(0.95, degrees) * math.sqrt(first + second)
     middle = after.mean() - before.mean()
     estimate = found.estimate()
     assert estimate.value == pytest.approx(math.exp(middle))
     assert (estimate.low, estimate.high) == pytest.approx((math.exp(middle - half), math.exp(middle + half)))
+
+
+def test_starts_of_one_arm_alone_have_its_degrees_of_freedom() -> None:
+    """A baseline that is the same at every start tells nothing of how the arm's starts scatter."""
+    assert log_ratio(starts(1.0, 1.0), starts(0.5, 0.6)).degrees == pytest.approx(1)
+    assert log_ratio(starts(1.0, 1.0, 1.0), starts(0.5, 0.6, 0.6)).degrees == pytest.approx(2)
 
 
 def test_one_start_has_the_interval_of_paired_differences() -> None:
@@ -66,11 +74,19 @@ def test_noise_of_single_answers_is_counted_once() -> None:
     assert found.request_variance < 0.2 * noise
 
 
-def test_critical_value_lies_between_those_of_its_two_parts() -> None:
-    """Weighted by their variances."""
-    found = LogRatio(log=0.0, start_variance=0.03, start_degrees=2, request_variance=0.01, n=50)
-    t = 0.75 * critical(0.95, 2) + 0.25 * critical(0.95, 49)
-    assert math.log(found.estimate().high) == pytest.approx(t * 0.2)
+def test_many_requests_lend_their_degrees_of_freedom() -> None:
+    """The more of the variance is between requests, the less it matters that starts are few."""
+    rng = np.random.default_rng(3)
+    heavy, suits = rng.lognormal(sigma=0.5, size=200), rng.lognormal(sigma=0.3, size=200)
+
+    def degrees(spread: float) -> float:
+        sides = [[log_mean(heavy), log_mean(heavy * (1 + spread))] for _ in range(2)]
+        sides[1] = [log_mean(heavy * suits), log_mean(heavy * suits * (1 + spread))]
+        return log_ratio(*sides).degrees
+
+    assert degrees(0.0) == pytest.approx(199)
+    assert degrees(0.01) > 50
+    assert degrees(1.0) == pytest.approx(2, abs=0.1)
 
 
 def test_inverse_and_multiples_keep_the_width() -> None:

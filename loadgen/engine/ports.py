@@ -1,6 +1,10 @@
-"""The seams of the engine: Clock, Transport, RecordSink, ServerProbe, and the inbox between transport and decoder."""
+"""The seams of the engine: Clock, Transport, RecordSink, ServerProbe, Launcher, and the inbox between transport and
+decoder.
+"""
 
+import signal
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Protocol
 
 from loadgen.core.record import FailureKind, RequestRecord
@@ -139,4 +143,80 @@ class ServerProbe(Protocol):
 
     async def after(self) -> None:
         """Called when the last request has ended."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launched:
+    """A server that is ready.
+
+    `url` is its base URL and `how` the way it came to run, both without secrets. `start_s` is what it took until it was
+    ready, `log` the file with what it writes.
+    """
+
+    url: str
+    how: str
+    start_s: float
+    pid: int | None = None
+    log: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exited:
+    """A server that ended unasked: its exit status, -N for signal N, None when unknown, and the end of its log."""
+
+    exit_status: int | None
+    log_tail: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What became of it, on the first line, and the end of its log on the others."""
+        status = self.exit_status
+        if status is None:
+            what = "ended, with an exit status that nobody knows"
+        elif status >= 0:
+            what = f"ended with exit status {status}"
+        else:
+            names = {number.value: number.name for number in signal.Signals}
+            what = f"was ended by {names.get(-status, f'signal {-status}')}"
+        return "\n".join((what, *self.log_tail))
+
+
+class StopKind(StrEnum):
+    """How a server came to its end."""
+
+    LEFT_RUNNING = "left running"
+    HAD_ENDED = "had ended"
+    ASKED = "asked"
+    KILLED = "killed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """How a server ended, and its exit status (-N for signal N) where there is one.
+
+    KILLED: some of its processes had not ended when they had been asked and given time.
+    """
+
+    how: StopKind
+    exit_status: int | None = None
+
+
+class Launcher(Protocol):
+    """Starts one server, once, and ends it for sure, also when this process should die."""
+
+    async def start(self) -> Launched:
+        """Returns when the server is ready.
+
+        Raises ConfigError for what cannot be started, TargetError with the end of the log when it ended or did not
+        become ready in time. Nothing is left running then, nor when this is cancelled.
+        """
+        ...
+
+    def exited(self) -> Exited | None:
+        """What is known of a server that has ended unasked; None as long as it runs, or when that cannot be known."""
+        ...
+
+    async def stop(self) -> Stopped:
+        """Returns when nothing of it is left; a second time with the same. Raises TargetError when that cannot be."""
         ...

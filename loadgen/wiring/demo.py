@@ -15,9 +15,13 @@ from loadgen.core.analysis.columns import Columns
 from loadgen.core.analysis.ladder import sweep_of
 from loadgen.core.comparison.arms import Arm, ArmRun, Comparison, Expectation, compare
 from loadgen.core.comparison.cell import cell_of
+from loadgen.core.errors import InternalError
 from loadgen.core.run import Load, LoadMode
+from loadgen.core.simulation.gpus import GPUS
+from loadgen.core.simulation.models import MODELS
 from loadgen.core.simulation.prediction import Point
 from loadgen.core.simulation.speculator import Method
+from loadgen.core.simulation.workloads import WORKLOADS
 from loadgen.core.units import duration_text
 from loadgen.options.load import SweepOptions
 from loadgen.options.predict import PredictOptions
@@ -71,39 +75,40 @@ class FinishedDemo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ladder:
-    """One arm's runs, and how punctual its server was."""
+    """One arm's runs, and how punctual its server was; None when that was not asked, after an interruption."""
 
     server: _Server
     runs: tuple[Finished, ...]
-    lateness: LatenessReport
+    lateness: LatenessReport | None
 
     @property
     def interrupted(self) -> bool:
-        return any(run.end.interrupted for run in self.runs)
+        return self.runs[-1].end.interrupted
 
 
 async def demo_once(out: Path, *, seed: int, display: Display, tell: Callable[[str], None]) -> FinishedDemo:
     """Runs arm after arm over the ladder, all of them with the same requests, each on a simulated server of its own.
 
-    `tell` gets the arm's label when one begins. Raises LoadgenError when a server does not come up or results cannot
+    `tell` gets a line when an arm begins. Raises LoadgenError when a server does not come up or results cannot
     be stored.
     """
     path = out / f"demo-{new_run_id()}"
     ladders: list[_Ladder] = []
     with as_file(files("loadgen.wiring") / "demo_prompts.jsonl") as prompts:
-        for server in _SERVERS:
-            tell(server.arm.label)
+        for place, server in enumerate(_SERVERS, start=1):
+            tell(f"{server.arm.label}, arm {place} of {len(_SERVERS)}")
             ladders.append(await _climb(server, path, prompts=prompts, seed=seed, display=display))
             if ladders[-1].interrupted:
                 return FinishedDemo(path=path, runs=_runs(ladders), comparison=None)
     comparison = compare(
-        path.name,
+        f"{MODELS[_TARGET].name} on a simulated {GPUS[_GPU].name}",
         "concurrency",
         {ladder.server.arm: [_arm_run(ladder.server.arm, run) for run in ladder.runs] for ladder in ladders},
         baseline=_SERVERS[0].arm,
         expected={server.arm: _expected(server, ladders[0].runs) for server in _SERVERS},
         notes=(
-            f"simulated servers: {_TARGET} on one {_GPU}, with the acceptance of {_WORKLOAD}",
+            f"the servers are simulated: steps of a model of {GPUS[_GPU].name},"
+            f" acceptance as published for {WORKLOADS[_WORKLOAD].dataset}",
             _punctuality([ladder.lateness for ladder in ladders]),
         ),
     )
@@ -145,7 +150,9 @@ async def _climb(server: _Server, path: Path, *, prompts: Path, seed: int, displ
                 first_pass += passes_needed(session.workload, load, warmup_requests=concurrency)
                 save_sweep(sweep, sweep_of(sweep.name, [(run.manifest, run.analysis.summary) for run in runs]))
                 if runs[-1].end.interrupted:
-                    break
+                    return _Ladder(server=server, runs=tuple(runs), lateness=None)
+                if not runs[-1].analysis.summary.requests.completed:
+                    raise InternalError(f"{runs[-1].folder.path}: the simulated server completed no request")
             lateness = await _lateness(session)
     return _Ladder(server=server, runs=tuple(runs), lateness=lateness)
 
@@ -193,7 +200,7 @@ def _expectation(point: Point) -> Expectation:
     return Expectation(speedup=speedup, break_even_length=point.acceptance_length / speedup)
 
 
-def _punctuality(reports: Sequence[LatenessReport]) -> str:
+def _punctuality(reports: Sequence[LatenessReport | None]) -> str:
     """How late the servers were, in words."""
-    worst = max((report.p99_s for report in reports if report.p99_s is not None), default=0.0)
+    worst = max(report.p99_s for report in reports if report is not None and report.p99_s is not None)
     return f"99% of what the simulated servers sent left within {duration_text(worst)} of when it was due"

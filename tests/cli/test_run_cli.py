@@ -494,12 +494,3 @@ def test_without_streaming_there_is_whole_answer_latency_only(server: TruthServe
     assert latency["ttft_s"]["n"] == latency["tpot_s"]["n"] == 0
     assert latency["ttft_s"]["p50"] is None
     assert latency["e2el_s"]["n"] == 5
-
-
-def test_the_demo_runs_offline_and_leaves_a_page(tmp_path: Path) -> None:
-    """`loadgen demo` needs no option: it ends valid, with a summary and an HTML report."""
-    done = loadgen("demo", out=tmp_path)
-    assert done.code == 0, done.stderr
-    assert done.summary["verdict"]["valid"] is True
-    assert done.summary["requests"]["planned"] == done.summary["requests"]["completed"] > 50
-    assert (done.folder.path / "report.html").read_text().lower().startswith("<!doctype html>")

@@ -6,7 +6,6 @@ from typing import TypeVar
 from loadgen.core.comparison.arms import ArmLadder, ArmLevel, Comparison
 from loadgen.core.stats.bootstrap import Estimate
 from loadgen.report.charts import LOG_LEVELS_FROM, Chart, Line, Mark
-from loadgen.report.comparison.words import pays_figure
 from loadgen.report.words import variable_text
 
 Value = TypeVar("Value")
@@ -27,7 +26,7 @@ def speedup_chart(comparison: Comparison) -> Chart:
         lines.append(Line(label=f"{ladder.arm.label}, expected", values=expected, tone=tone, dashed=True))
     lines.append(Line(label="no gain", values=tuple(1.0 for _ in levels), tone=_BASELINE_TONE))
     marks = tuple(
-        Mark(x=ladder.crossover.level, text=f"no gain from {pays_figure(ladder.crossover)}")
+        Mark(x=ladder.crossover.level, text=f"{ladder.crossover.level:.0f}")
         for ladder in comparison.arms
         if ladder.crossover is not None and ladder.crossover.level is not None
     )

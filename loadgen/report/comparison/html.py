@@ -8,10 +8,11 @@ from loadgen.report.comparison.charts import length_charts, load_charts, speedup
 from loadgen.report.comparison.words import (
     CLAIM_WORDS,
     conclusion,
+    crossover_bounds,
+    crossover_figure,
     doubts,
     headline,
     interval,
-    pays_figure,
     pays_text,
     remarks,
     subtitle,
@@ -37,6 +38,8 @@ _DEFINITIONS = (
     ("Expected", "from a model of the server, before anything was measured"),
 )
 
+_CROSSINGS = '<p class="caption">Bands: 95% intervals. Vertical lines: where an arm stops paying.</p>'
+
 
 def comparison_html(comparison: Comparison) -> str:
     """The comparison as one HTML file that holds all it shows."""
@@ -44,7 +47,10 @@ def comparison_html(comparison: Comparison) -> str:
     sections = [
         page.section("pays", "Does it pay", _conclusions(comparison), valid=comparison.valid),
         page.section(
-            "speedup", "Speedup against the load", page.plots([speedup], "stack", table=False), valid=comparison.valid
+            "speedup",
+            "Speedup against the load",
+            _CROSSINGS + page.plots([speedup], "stack", table=False),
+            valid=comparison.valid,
         ),
         page.section(
             "why",
@@ -81,28 +87,26 @@ def _conclusions(comparison: Comparison) -> str:
 
 
 def _figure(ladder: ArmLadder, comparison: Comparison) -> page.Figure:
-    found = ladder.crossover
-    top = comparison.baseline.levels[-1].level
-    return page.Figure(
-        label=f"{ladder.arm.label} stops paying at",
-        value=pays_figure(found),
-        unit="concurrent" if comparison.variable == "concurrency" else "requests/s",
-        beside="not compared" if found is None else pays_text(found, comparison.variable, top=top),
-    )
+    found, top = ladder.crossover, comparison.baseline.levels[-1].level
+    value, beside = DASH, "not compared"
+    if found is not None:
+        value = crossover_figure(found, top=top)
+        beside = pays_text(found, comparison.variable, top=top) if found.reason else crossover_bounds(found, top=top)
+    unit = "concurrent" if comparison.variable == "concurrency" else "requests/s"
+    return page.Figure(label=f"{ladder.arm.label} pays up to", value=value, unit=unit, beside=beside)
 
 
 def _level_table(comparison: Comparison) -> str:
     titles = (
-        "<arm",
+        "arm",
         variable_text(comparison.variable),
         "speedup",
         "expected",
         "tokens per step",
         "has to emit",
         "TPOT, ms",
-        "output tokens/s",
-        "requests",
-        "<claim",
+        "tokens/s",
+        "claim",
     )
     rows = [
         row
@@ -124,21 +128,18 @@ def _level_row(ladder: ArmLadder, level: ArmLevel) -> str:
         DASH if needed is None else interval(needed),
         milliseconds(level.tpot_s),
         number(level.output_tokens_per_s),
-        str(level.requests),
     )
     word = DASH if gain is None else CLAIM_WORDS[gain.verdict.claim]
     if not level.measurement.valid:
         word = "invalid measurement"
     bad = "" if level.measurement.valid else ' class="bad"'
-    return (
-        f'<tr{bad}><th scope="row">{page.foreign(ladder.arm.label)}</th>{"".join(map(page.value_cell, cells))}'
-        f'<td class="text">{page.esc(word)}</td></tr>'
-    )
+    values = "".join(map(page.value_cell, (*cells, word)))
+    return f'<tr{bad}><th scope="row">{page.foreign(ladder.arm.label)}</th>{values}</tr>'
 
 
 def _ratio_table(comparison: Comparison) -> str:
     """Arm over baseline, whatever is better."""
-    titles = ("<arm", variable_text(comparison.variable), *(label for _, label in _OTHER_RATIOS))
+    titles = ("arm", variable_text(comparison.variable), *(label for _, label in _OTHER_RATIOS))
     caption = "Arm over baseline: below 1 a latency is shorter, above 1 a rate is higher. 95% intervals."
     return page.data_table(caption, page.head_row(titles), _ratio_rows(comparison), "Ratio table", page.FULL)
 

@@ -49,7 +49,10 @@ def doubts(comparison: Comparison) -> list[Doubt]:
             kind=kind,
             advice=advice,
             seen=(
-                (_places([place[:2] for place in places]), f"{'' if len(places) == 1 else 'for example: '}{places[0][2]}"),
+                (
+                    _places([place[:2] for place in places]),
+                    f"{'' if len(places) == 1 else 'for example: '}{places[0][2]}",
+                ),
             ),
         )
         for (severity, kind, advice), places in sorted(groups.items(), key=lambda item: order.index(item[0][0]))
@@ -108,40 +111,39 @@ def _change(gain: Gain, level: float) -> str:
 
 def pays_text(crossover: Crossover, variable: str, *, top: float) -> str:
     """Up to which load an arm pays; reads on from its name. `top` is the highest level of the ladder."""
-    unit = "concurrent requests" if variable == "concurrency" else "requests/s"
+    if crossover.level is not None:
+        unit = "concurrent requests" if variable == "concurrency" else "requests/s"
+        return f"stops paying at about {_level(crossover.level)} {unit} {crossover_bounds(crossover, top=top)}"
     match crossover.reason:
-        case None:
-            assert crossover.level is not None
-            return f"stops paying at about {_level(crossover.level)} {unit} {_bounds(crossover, top)}"
-        case NoCrossover.EVERYWHERE:
-            if crossover.low == top:
-                return "pays at every level measured"
-            return f"may pay at every level measured, for certain {_certain(crossover)}"
         case NoCrossover.NOWHERE:
             return "pays at no level measured"
         case NoCrossover.RISES:
             return "pays at the higher levels only"
         case NoCrossover.SEVERAL:
-            return "crosses from gain to loss more than once, so there is no one load up to which it pays"
+            return "goes from gain to loss more than once, so there is no one load up to which it pays"
+        case _ if crossover.low == top:
+            return "pays at every level measured"
+        case _:
+            sure = "at none" if crossover.low is None else f"up to {_level(crossover.low)}"
+            return f"seems to pay at every level measured, for certain {sure}"
 
 
-def pays_figure(crossover: Crossover | None) -> str:
-    """The crossover as a short value."""
-    return DASH if crossover is None or crossover.level is None else _level(crossover.level)
+def crossover_figure(crossover: Crossover, *, top: float) -> str:
+    """Up to which load an arm pays, as a short value."""
+    if crossover.reason is NoCrossover.EVERYWHERE:
+        return f"> {asked(top)}"
+    return DASH if crossover.level is None else _level(crossover.level)
 
 
-def _level(level: float) -> str:
-    return f"{level:.0f}" if level >= 9.5 else number(level)
-
-
-def _bounds(crossover: Crossover, top: float) -> str:
+def crossover_bounds(crossover: Crossover, *, top: float) -> str:
+    """Up to where it pays without doubt, and from where on it does not: `[24, 44]`."""
     low = "below the ladder" if crossover.low is None else _level(crossover.low)
     high = f"above {asked(top)}" if crossover.high is None else _level(crossover.high)
     return f"[{low}, {high}]"
 
 
-def _certain(crossover: Crossover) -> str:
-    return "at none" if crossover.low is None else f"up to {_level(crossover.low)}"
+def _level(level: float) -> str:
+    return f"{level:.0f}" if level >= 9.5 else number(level)
 
 
 def interval(ratio: Estimate) -> str:

@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, ConfigDict, Field
 
-from loadgen.adapters.yaml_file import YamlFile, load_yaml
+from loadgen.adapters.yaml_file import YamlFile, load_yaml, validated
 from loadgen.core.errors import ConfigError
 from loadgen.core.simulation.speculator import Method
 
@@ -68,24 +66,7 @@ class ProfileFile:
 def load_profile(path: Path) -> ProfileFile:
     """Reads a profile. Raises ConfigError that names file, line and field, and what was expected there."""
     file = load_yaml(path)
-    try:
-        profile = Profile.model_validate(file.values)
-    except ValidationError as error:
-        raise ConfigError("; ".join(_explained(problem, file) for problem in error.errors(include_url=False))) from None
+    profile = validated(file, Profile)
     if profile.name != path.stem:
         raise ConfigError(f"{file.where('name')}: expected the name of the file, {path.stem!r}, got {profile.name!r}")
     return ProfileFile(profile=profile, file=file)
-
-
-def _explained(problem: ErrorDetails, file: YamlFile) -> str:
-    where = file.where(*problem["loc"])
-    match problem["type"]:
-        case "missing":
-            return f"{where}: this field is needed"
-        case "extra_forbidden":
-            known = ProfileSpeculation.model_fields if problem["loc"][0] == "speculation" else Profile.model_fields
-            close = get_close_matches(str(problem["loc"][-1]), known, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)}"
-            return f"{where}: no such field; {hint}"
-        case _:
-            return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {problem['input']!r}"

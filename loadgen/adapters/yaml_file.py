@@ -2,15 +2,28 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_args, get_origin
 
 import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from loadgen.core.errors import ConfigError
 
 KeyPath = tuple[str | int, ...]
 """Keys and places in lists from the top of the file down to a value."""
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+class FieldError(ValueError):
+    """What a validator of a section raises about a field within it: `keys` lead from the section to the field."""
+
+    def __init__(self, message: str, *keys: str | int) -> None:
+        super().__init__(message)
+        self.keys = keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +69,53 @@ def load_yaml(path: Path) -> YamlFile:
             raise ConfigError(f"{path}:{line}: {'.'.join(map(str, keys))} stands twice, first in line {lines[keys]}")
         lines[keys] = line
     return YamlFile(path=path, values={str(key): value for key, value in values.items()}, lines=lines)
+
+
+def validated(file: YamlFile, model: type[ModelT], *, context: Mapping[str, Any] | None = None) -> ModelT:
+    """The file's values as a model. Raises ConfigError that names file, line and field, and what was expected there."""
+    try:
+        return model.model_validate(file.values, context=context)
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+        raise ConfigError("; ".join(_explained(problem, file, model) for problem in problems)) from None
+
+
+def _explained(problem: ErrorDetails, file: YamlFile, model: type[BaseModel]) -> str:
+    loc = tuple(part for part in problem["loc"] if part != "[key]")
+    cause = problem.get("ctx", {}).get("error")
+    where = file.where(*loc, *getattr(cause, "keys", ()))
+    message = problem["msg"].removeprefix("Value error, ")
+    message = message if isinstance(cause, ValueError) else message[0].lower() + message[1:]
+    match problem["type"]:
+        case "missing":
+            return f"{where}: this field is needed"
+        case "extra_forbidden":
+            known = _fields(model, loc[:-1])
+            close = get_close_matches(str(loc[-1]), known, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)}"
+            return f"{where}: no such field; {hint}"
+        case "value_error":
+            return f"{where}: {message}"
+        case _:
+            return f"{where}: {message}, got {problem['input']!r}"
+
+
+def _fields(model: type[BaseModel], keys: KeyPath) -> list[str]:
+    """The fields of the section that `keys` lead to."""
+    section: Any = model
+    for key in keys:
+        section = _section(section.model_fields[key].annotation) if _is_section(section) else get_args(section)[1]
+    return list(section.model_fields)
+
+
+def _section(annotation: Any) -> Any:
+    """A section, or the mapping of names to sections, that a field may hold."""
+    candidates = (annotation, *get_args(annotation))
+    return next(each for each in candidates if _is_section(each) or get_origin(each) is dict)
+
+
+def _is_section(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
 def _keys(node: yaml.Node, above: KeyPath, seen: set[int] | None = None) -> Iterator[tuple[KeyPath, int]]:

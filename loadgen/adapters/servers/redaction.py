@@ -19,17 +19,23 @@ def kept_page(page: dict[str, Any] | None) -> dict[str, Any] | None:
 
     None for a page of more than PAGE_KEPT_BYTES as JSON.
     """
-    clean = None if page is None else _clean(page)
+    clean = None if page is None else without_secrets(page)
     return None if clean is None or len(msgspec.json.encode(clean)) > PAGE_KEPT_BYTES else clean
 
 
-def _clean(value: Any, name: str = "") -> Any:
+def names_secret(name: str) -> bool:
+    """Whether what goes by this name is taken for a secret."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def without_secrets(value: Any, name: str = "") -> Any:
+    """The value as it may be stored, down to its innermost texts; `name` is what it goes by."""
     match value:
         case str():
-            return REDACTED if value and _SECRET_NAME.search(name) else _USER_INFO.sub("", value)
+            return REDACTED if value and names_secret(name) else _USER_INFO.sub("", value)
         case dict():
-            return {key: _clean(item, key) for key, item in value.items()}
+            return {key: without_secrets(item, key) for key, item in value.items()}
         case list():
-            return [_clean(item, name) for item in value]
+            return [without_secrets(item, name) for item in value]
         case _:
             return value

@@ -1,0 +1,1 @@
+"""The plan of an experiment: which server is started when, what it is asked for, and how long that should take."""

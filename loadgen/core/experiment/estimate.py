@@ -1,0 +1,110 @@
+"""How much an experiment asks for and how long it should take, before anything is started."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from loadgen.core.experiment.plan import Plan, PlannedLevel, Sitting
+from loadgen.core.run import LoadMode
+from loadgen.core.units import duration_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What an arm is expected to take: `start_s` for a start, `tpot_s` for a token of one answer at each level."""
+
+    start_s: float
+    tpot_s: Mapping[PlannedLevel, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """Requests and tokens of the whole experiment, warm-up included, and its time.
+
+    Tokens are what the data tells or asks for, None when it does not. `duration_s` is None when the length of answers
+    is not known, `price` when that or the price of an hour is not. `sittings_s` is by the name of a sitting. `basis`
+    says what the times rest on.
+    """
+
+    requests: int
+    warmup_requests: int
+    input_tokens: int | None
+    output_tokens: int | None
+    duration_s: float | None
+    price: float | None
+    sittings_s: Mapping[str, float]
+    basis: tuple[str, ...]
+
+    def beyond(self, budget_s: float) -> str | None:
+        """Why the experiment does not fit into that time; None when it does."""
+        if self.duration_s is None:
+            return (
+                f"the budget is {duration_text(budget_s)}, and how long the experiment takes is not known: the data"
+                " does not tell how long answers are, and there is no max_tokens"
+            )
+        if self.duration_s <= budget_s:
+            return None
+        return f"it should take {duration_text(self.duration_s)}, and the budget is {duration_text(budget_s)}"
+
+
+def estimate(
+    plan: Plan,
+    expected: Mapping[str, Expected],
+    *,
+    input_tokens: float | None,
+    output_tokens: float | None,
+    cooldown_s: float,
+    together: bool,
+    price_per_hour: float | None,
+    basis: Sequence[str],
+) -> Estimate:
+    """What the plan comes to. `expected` is by name of arm, token counts are means of a request.
+
+    Servers that are up `together` start at the same time, once a repeat.
+    """
+    warmup = sum(level.warmup_requests for level in plan.levels) * len(plan.sittings)
+    requests = warmup + sum(level.load.num_requests or 0 for level in plan.levels) * len(plan.sittings)
+    sittings_s: dict[str, float] = {}
+    duration_s = price = None
+    if output_tokens is not None:
+        for sitting in plan.sittings:
+            sittings_s[sitting.name] = _sitting_s(sitting, expected[sitting.arm.name], output_tokens, cooldown_s)
+        starts_s = [expected[sitting.arm.name].start_s for sitting in plan.sittings]
+        starting_s = plan.repeats * max(starts_s) if together else math.fsum(starts_s)
+        duration_s = starting_s + math.fsum(sittings_s.values())
+        if not together:
+            sittings_s = {
+                sitting.name: start_s + sittings_s[sitting.name]
+                for sitting, start_s in zip(plan.sittings, starts_s, strict=True)
+            }
+        price = None if price_per_hour is None else duration_s / 3600 * price_per_hour
+    return Estimate(
+        requests=requests,
+        warmup_requests=warmup,
+        input_tokens=None if input_tokens is None else round(requests * input_tokens),
+        output_tokens=None if output_tokens is None else round(requests * output_tokens),
+        duration_s=duration_s,
+        price=price,
+        sittings_s=sittings_s,
+        basis=tuple(basis),
+    )
+
+
+def level_s(level: PlannedLevel, *, tpot_s: float, output_tokens: float) -> float:
+    """Seconds of one run: a closed loop's slots are always taken, an open loop lasts as long as its arrivals.
+
+    The last answer ends alone. What prompts take is only in it as far as it is in `tpot_s`.
+    """
+    answer_s = output_tokens * tpot_s
+    requests = (level.load.num_requests or 0) + level.warmup_requests
+    if level.load.mode is LoadMode.CONCURRENCY:
+        return max(1.0, requests / level.value) * answer_s
+    return requests / level.value + answer_s
+
+
+def _sitting_s(sitting: Sitting, expected: Expected, output_tokens: float, cooldown_s: float) -> float:
+    """All levels, each with the pause after it."""
+    return math.fsum(
+        level_s(level, tpot_s=expected.tpot_s[level], output_tokens=output_tokens) + cooldown_s
+        for level in sitting.levels
+    )

@@ -1,14 +1,10 @@
-"""From what an arm says of its server to what starts and stops it."""
+"""From an arm of an experiment to what starts and stops its server."""
 
 import json
 import os
-import re
-import shlex
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -17,83 +13,66 @@ from pydantic.fields import FieldInfo
 from loadgen.adapters.http.destination import Destination
 from loadgen.adapters.http.health import missing_for_readiness
 from loadgen.adapters.launch.attach import AttachLauncher
-from loadgen.adapters.launch.compose import ComposeService
 from loadgen.adapters.launch.process import PORT, ProcessLauncher, ServerCommand
 from loadgen.adapters.launch.waiting import Progress, Waiting
+from loadgen.adapters.servers.redaction import names_secret
 from loadgen.adapters.store.files import SHORTEST_SECRET
 from loadgen.core.errors import ConfigError
 from loadgen.engine.ports import Launched, Launcher
+from loadgen.options.experiment import ArmSection
 from loadgen.options.fields import flag_of
-from loadgen.options.resolve import ENVIRONMENT_PREFIX, resolve
+from loadgen.options.resolve import ENVIRONMENT_PREFIX
 from loadgen.options.sim import SimOptions
 
-HEALTH = "/health"
-START_TIMEOUT_S = 1200.0
-ATTACH_TIMEOUT_S = 30.0
-
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_SECRET_NAME = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_|$)", re.IGNORECASE)
-_SHELL_WORDS = frozenset({"&&", "||", "|", "|&", ";", "&", ">", ">>", "<", "2>", "2>&1", "&>"})
-_SIM_OWN = frozenset({"host", "port", "until_stdin_closes", "json_output"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerWay:
-    """How a server comes to run: exactly one of `url`, `command`, `sim`, `compose` and `profile`.
-
-    `${NAME}` in the URL, the command and the values of `env` stands for a variable of this process's environment, and
-    what it holds is shown nowhere. `{port}` in the command or in `env` stands for `port`, or without one for a free
-    port. `sim` are options of the simulator with underscores in their names. `env` adds to the environment, `folder` is
-    where it runs, `gpu` says that it needs one, `health` is the page that is there once it is ready.
-    `start_timeout_s` None: what is usual for its kind.
-    """
-
-    url: str | None = None
-    command: str | Sequence[str] | None = None
-    sim: Mapping[str, Any] | None = None
-    compose: ComposeService | None = None
-    profile: str | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
-    folder: Path = Path()
-    port: int | None = None
-    gpu: bool = False
-    health: str = HEALTH
-    start_timeout_s: float | None = None
+_HEALTH = "/health"
+_ATTACH_TIMEOUT_S = 60.0  # a server that is said to run already
 
 
 def launcher_of(
-    way: ServerWay,
+    arm: ArmSection,
     *,
     log: Path,
-    kept: Path | None = None,
+    kept: Path,
+    start_timeout_s: float,
+    forced_length: int | None = None,
+    repeat: int = 1,
     api_key: str | None = None,
+    variables: Mapping[str, str] = os.environ,
     progress: Progress = lambda _waited_s, _last_line: None,
     warn: Callable[[str], None] = lambda _: None,
-    environment: Mapping[str, str] | None = None,
 ) -> Launcher:
-    """What starts the server once.
+    """What starts the arm's server once.
 
-    `log` takes its output. `kept` is a file, the same for every start of this arm, by which what an accident left
-    behind is found. Raises ConfigError for what cannot be meant.
+    `log` takes what it writes. `kept` is a file, the same at every start of this arm, by which a server that an
+    accident left behind is found. `variables` are the environment that the server inherits and that the arm names
+    variables of. A server that runs already gets at most a minute. Raises ConfigError for a profile that is not there
+    and a variable that is not set.
     """
-    given = os.environ if environment is None else environment
-    usual_s = START_TIMEOUT_S if way.url is None else ATTACH_TIMEOUT_S
+    path = _HEALTH if arm.health is None else arm.health
 
     async def ask(url: str) -> str | None:
-        return await missing_for_readiness(Destination.from_url(url, api_key=api_key), way.health)
+        return await missing_for_readiness(Destination.from_url(url, api_key=api_key), path)
 
-    timeout_s = usual_s if way.start_timeout_s is None else way.start_timeout_s
-    waiting = Waiting(ask=ask, timeout_s=timeout_s, progress=progress)
-    if way.url is not None:
-        url = expanded(way.url, given)
-        return AttachLauncher(url, shown=Destination.from_url(url).url, waiting=waiting)
-    command = _server_command(way, given, () if api_key is None else (api_key,))
-    return ProcessLauncher(command, log=log, waiting=waiting, kept=kept, warn=warn)
+    def waiting(timeout_s: float) -> Waiting:
+        return Waiting(ask=ask, timeout_s=timeout_s, progress=progress)
+
+    match arm.server:
+        case "url":
+            url = arm.url_from(variables)
+            shown = Destination.from_url(url).url
+            return AttachLauncher(url, shown=shown, waiting=waiting(min(start_timeout_s, _ATTACH_TIMEOUT_S)))
+        case "profile":
+            raise ConfigError(f"profile: no such profile: {arm.profile!r}")
+        case "command":
+            command = _own_command(arm, variables, forced_length=forced_length)
+        case "sim":
+            command = _sim_command(arm.sim_values(forced_length=forced_length, repeat=repeat), variables)
+    return ProcessLauncher(command, log=log, kept=kept, waiting=waiting(start_timeout_s), warn=warn)
 
 
 @asynccontextmanager
 async def launched(launcher: Launcher) -> AsyncIterator[Launched]:
-    """The server of a launcher, ready within the block and ended behind it."""
+    """The server of a launcher: ready within the block, ended behind it."""
     server = await launcher.start()
     try:
         yield server
@@ -101,98 +80,46 @@ async def launched(launcher: Launcher) -> AsyncIterator[Launched]:
         await launcher.stop()
 
 
-def expanded(text: str, environment: Mapping[str, str]) -> str:
-    """The text with `${NAME}` replaced. Raises ConfigError for a variable that is not set."""
+def _own_command(arm: ArmSection, variables: Mapping[str, str], *, forced_length: int | None) -> ServerCommand:
+    environment = {**variables, **arm.environment(variables, forced_length=forced_length)}
+    inherited = [value for name, value in environment.items() if names_secret(name)]
+    return ServerCommand(
+        arguments=arm.arguments(forced_length=forced_length),
+        environment=environment,
+        folder=Path() if arm.workdir is None else arm.workdir,
+        secrets=_as_written([*arm.secrets(variables), *inherited]),
+    )
 
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in environment:
-            raise ConfigError(f"{text}: expected {found[1]} in the environment, where it is not set")
-        return environment[found[1]]
 
-    return _VARIABLE.sub(value, text)
-
-
-def sim_arguments(options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Options of `loadgen sim`, by field name, as arguments. Raises ConfigError that names each wrong one."""
+def _sim_command(options: Mapping[str, Any], variables: Mapping[str, str]) -> ServerCommand:
+    """The simulator with these options; those that the environment holds for the load do not reach it."""
     fields = SimOptions.model_fields
-    for name in options:
-        if name in _SIM_OWN or name not in fields:
-            close = get_close_matches(name, fields.keys() - _SIM_OWN, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            raise ConfigError(f"sim: {name!r} is no option of the simulator that can be set here{hint}")
-    resolve(SimOptions, options, environment={})
-    return tuple(part for name, value in options.items() for part in _as_arguments(name, fields[name], value))
+    given = [part for name, value in options.items() for part in _as_arguments(name, fields[name], value)]
+    return ServerCommand(
+        arguments=(sys.executable, "-m", "loadgen", "sim", "--port", PORT, *given),
+        environment={name: value for name, value in variables.items() if not name.startswith(ENVIRONMENT_PREFIX)},
+    )
 
 
 def _as_arguments(name: str, option: FieldInfo, value: Any) -> list[str]:
+    """An option's value, as a file may give it, on a command line."""
     flag = flag_of(name, option)
     match value:
         case bool():
-            return [] if value == option.default else [flag if value else "--no-" + flag.removeprefix("--")]
+            return [] if value is option.default else [flag if value else "--no-" + flag.removeprefix("--")]
         case None:
             return []
         case dict():
             return [flag, json.dumps(value)]
-        case [[_, *_], *_]:
+        case [[_, _, _], *_]:  # ranges of batch sizes, as vLLM writes them
             return [flag, ",".join(f"{first}-{last}:{tokens}" for first, last, tokens in value)]
-        case list() | tuple():
-            return [part for item in value for part in (flag, str(item))]
+        case list():
+            return [flag, ",".join(map(str, value))]
         case _:
             return [flag, str(value)]
 
 
-def _server_command(way: ServerWay, given: Mapping[str, str], secrets: tuple[str, ...]) -> ServerCommand:
-    if way.profile is not None:
-        raise ConfigError(f"profile {way.profile!r}: no such profile")
-    environment = {**given, **{name: expanded(value, given) for name, value in way.env.items()}}
-    hidden = _forms((*secrets, *_secrets(way, given, environment)))
-    if way.sim is not None:
-        return ServerCommand(
-            arguments=(sys.executable, "-m", "loadgen", "sim", "--port", PORT, *sim_arguments(way.sim)),
-            environment={k: v for k, v in environment.items() if not k.startswith(ENVIRONMENT_PREFIX)},
-            folder=way.folder,
-            port=way.port,
-            secrets=hidden,
-        )
-    if way.compose is not None:
-        service = replace(way.compose, url=expanded(way.compose.url, given))
-        return service.command(port=way.port, environment=environment, secrets=hidden)
-    shown = _arguments(way.command)
-    return ServerCommand(
-        arguments=tuple(expanded(argument, given) for argument in shown),
-        shown=shown,
-        environment=environment,
-        folder=way.folder,
-        port=way.port,
-        gpu=way.gpu,
-        secrets=hidden,
-    )
-
-
-def _arguments(command: str | Sequence[str] | None) -> tuple[str, ...]:
-    if command is None:
-        raise ConfigError("expected one of url, command, sim, compose and profile")
-    try:
-        arguments = tuple(shlex.split(command) if isinstance(command, str) else map(str, command))
-    except ValueError as fault:
-        raise ConfigError(f"command: expected words as a shell would read them: {fault}") from None
-    if not arguments:
-        raise ConfigError("command: expected a program and its arguments, got nothing")
-    for word in arguments:
-        if isinstance(command, str) and word in _SHELL_WORDS:
-            raise ConfigError(f"command: {word!r} means something to a shell only, and none runs the command")
-    return arguments
-
-
-def _secrets(way: ServerWay, given: Mapping[str, str], environment: Mapping[str, str]) -> list[str]:
-    """What stands for `${NAME}`, and what variables hold whose names say that it is secret."""
-    command = () if way.command is None else (way.command,) if isinstance(way.command, str) else way.command
-    named = {name for text in (*command, *way.env.values()) for name in _VARIABLE.findall(text)}
-    inherited = [value for name, value in environment.items() if _SECRET_NAME.search(name)]
-    return [*(given[name] for name in named if name in given), *inherited]
-
-
-def _forms(secrets: Sequence[str]) -> tuple[str, ...]:
-    """As they are and as they stand in JSON, the longest first; dummies such as `EMPTY` are none."""
+def _as_written(secrets: Iterable[str]) -> tuple[str, ...]:
+    """As they are and as JSON has them, the longest first; dummies such as `EMPTY` are none."""
     known = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
     return tuple(sorted(known | {json.dumps(secret)[1:-1] for secret in known}, key=len, reverse=True))

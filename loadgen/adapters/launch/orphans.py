@@ -46,22 +46,27 @@ def identity_of(pid: int) -> Identity | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A server, the keeper beside it, the process that wants it, and how long the keeper may take to end it."""
+    """A server, the keeper beside it, and the process that wants it.
+
+    `grace_s` is what the server may take to end once it is asked, `ending_s` what the keeper may take with all.
+    """
 
     owner: Identity
     keeper: Identity
     server: Identity
+    grace_s: float
     ending_s: float
 
 
-def save_kept(path: Path, *, keeper: int, server: int, ending_s: float) -> None:
+def save_kept(path: Path, *, keeper: int, server: int, grace_s: float, ending_s: float) -> None:
     """Notes who keeps what, unless one of them is gone already. Raises StoreError when that cannot be written."""
     owner, keeps, serves = identity_of(os.getpid()), identity_of(keeper), identity_of(server)
     if owner is None or keeps is None or serves is None:
         return
+    kept = Kept(owner=owner, keeper=keeps, server=serves, grace_s=grace_s, ending_s=ending_s)
     draft = path.with_name(path.name + ".new")
     try:
-        draft.write_bytes(msgspec.json.encode(Kept(owner=owner, keeper=keeps, server=serves, ending_s=ending_s)))
+        draft.write_bytes(msgspec.json.encode(kept))
         draft.replace(path)
     except OSError as fault:
         raise StoreError(f"{path}: cannot be written: {fault.strerror}") from fault
@@ -80,7 +85,7 @@ async def finish_off(path: Path) -> None:
     if kept.keeper.lives:
         _send(kept.keeper, signal.SIGTERM)
         await _gone(kept.keeper, kept.ending_s)
-    await end_group(kept.server, kept.ending_s)
+    await end_group(kept.server, kept.grace_s)
     if kept.keeper.lives or kept.server.lives:
         raise TargetError(f"process {kept.server.pid}, a server that an earlier start left behind, does not end")
     forget_kept(path)

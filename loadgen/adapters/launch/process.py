@@ -38,13 +38,12 @@ class ServerCommand:
     """What is to be run, and where it will be reached.
 
     `{port}` in an argument, a variable's value or the URL stands for the port: the one given, or else a free one.
-    `environment` is the whole of it. `shown` are the arguments as people may see them, `secrets` what neither they nor
-    the log must show. `gpu`: it cannot run without one. `before` runs first, and nothing starts when it fails; `behind`
-    runs when the server has ended, however that came.
+    `environment` is the whole of it. `secrets` are texts that people and the log must not see. `gpu`: it cannot run
+    without one. `before` runs first, and nothing starts when it fails; `behind` runs when the server has ended, however
+    that came.
     """
 
     arguments: tuple[str, ...]
-    shown: tuple[str, ...] | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     folder: Path = Path()
     url: str = f"http://127.0.0.1:{PORT}"
@@ -57,7 +56,7 @@ class ServerCommand:
     @property
     def words(self) -> str:
         """The command line without secrets."""
-        return self.without_secrets(shlex.join(self.arguments if self.shown is None else self.shown))
+        return self.without_secrets(shlex.join(self.arguments))
 
     def without_secrets(self, text: str) -> str:
         """The text with every secret blotted out."""
@@ -80,13 +79,9 @@ class ServerCommand:
                 )
             port = free_port()
 
-        def filled(texts: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(text.replace(PORT, str(port)) for text in texts)
-
         return replace(
             self,
-            arguments=filled(self.arguments),
-            shown=None if self.shown is None else filled(self.shown),
+            arguments=tuple(text.replace(PORT, str(port)) for text in self.arguments),
             environment={name: value.replace(PORT, str(port)) for name, value in self.environment.items()},
             url=self.url.replace(PORT, str(port)),
             port=port,
@@ -195,7 +190,7 @@ class ProcessLauncher:
         pid: int = self._events["pid"]
         self._server = identity_of(pid)
         if self._kept is not None:
-            save_kept(self._kept, keeper=process.pid, server=pid, ending_s=self._ending_s)
+            save_kept(self._kept, keeper=process.pid, server=pid, grace_s=self._grace_s, ending_s=self._ending_s)
         return pid
 
     async def _follow(self, process: Process) -> None:

@@ -1,0 +1,68 @@
+"""Services of a Compose file, against a stand-in for Docker."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from loadgen.adapters.launch.compose import ComposeService
+from loadgen.adapters.launch.process import ProcessLauncher
+from loadgen.adapters.launch.waiting import Waiting
+from loadgen.core.errors import TargetError
+from loadgen.engine.ports import StopKind
+from tests.adapters.launch.launching import ask, log_of
+
+DOCKER = Path(__file__).with_name("docker.py")
+SERVICE = ComposeService(
+    file=Path("docker-compose.yml"),
+    service="vllm",
+    project="loadgen-eagle3",
+    url="http://127.0.0.1:{port}",
+    profile="eagle3",
+)
+BASE = "compose --file docker-compose.yml --project-name loadgen-eagle3 --profile eagle3"
+
+
+def launcher(folder: Path) -> ProcessLauncher:
+    """A launcher of the service on a free port."""
+    command = SERVICE.command(
+        environment={**os.environ, "SERVER_PORT": "{port}"},
+        grace_s=30,
+        compose=(sys.executable, "-S", str(DOCKER), str(folder), "compose"),
+    )
+    return ProcessLauncher(command, log=folder / "log", waiting=Waiting(ask=ask, timeout_s=20))
+
+
+async def test_a_service_is_brought_up_and_taken_down(tmp_path: Path) -> None:
+    """What an accident left goes first; afterwards no container is left, whatever became of the service."""
+    (tmp_path / "container").touch()
+    it = launcher(tmp_path)
+    await it.start()
+    stopped = await it.stop()
+    assert (stopped.how, stopped.exit_status) == (StopKind.ASKED, 0)
+    assert (tmp_path / "calls").read_text().splitlines() == [
+        f"{BASE} down --timeout 15",
+        f"{BASE} up --no-color --no-log-prefix --timeout 15 --exit-code-from vllm vllm",
+        f"{BASE} down --timeout 15",
+    ]
+    assert not (tmp_path / "container").exists()
+    assert log_of(tmp_path) == "serving\n"
+
+
+async def test_what_docker_says_is_passed_on(tmp_path: Path) -> None:
+    """When there is no Docker to talk to, or the file is no good, before anything is brought up."""
+    (tmp_path / "refusal").write_text("Cannot connect to the Docker daemon\n")
+    with pytest.raises(TargetError, match=r"down --timeout 15: exit status 1: Cannot connect to the Docker daemon$"):
+        await launcher(tmp_path).start()
+    assert len((tmp_path / "calls").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "port"),
+    [("http://localhost:8000", 8000), ("http://gpu-box:8000", None), ("http://127.0.0.1:{port}", None)],
+)
+def test_only_a_port_of_this_machine_is_watched(url: str, port: int | None) -> None:
+    """The one that the URL says; elsewhere there is nothing to be seen from here."""
+    service = ComposeService(file=Path("f"), service="s", project="p", url=url)
+    assert service.command(environment={}).port == port

@@ -104,22 +104,25 @@ async def test_a_server_that_is_not_well_is_waited_for(tmp_path: Path) -> None:
         while peer.read_request() is not None:
             peer.send(ill)
 
-    with ScriptedServer(answer) as server:
-        with pytest.raises(TargetError, match=r"not ready after .*: /ping answers 503$"):
-            await launcher(tmp_path, url=server.url, health="/ping", start_timeout_s=0.1).start()
+    with (
+        ScriptedServer(answer) as server,
+        pytest.raises(TargetError, match=r"not ready after .*: /ping answers 503$"),
+    ):
+        await launcher(tmp_path, url=server.url, health="/ping", start_timeout_s=0.1).start()
 
 
 async def test_a_running_server_without_a_health_page(tmp_path: Path) -> None:
-    """It is ready when it lists its models, and it is left running."""
+    """It is ready when it lists its models, and it is left running; one that is not there is named, without its
+    credentials."""
     with ChatServer() as chat:
-        it = launcher(
-            tmp_path, url="http://${USER_INFO}@" + chat.url.removeprefix("http://"), variables={"USER_INFO": "me:pw"}
-        )
+        url = "http://${USER_INFO}@" + chat.url.removeprefix("http://")
+        shown, variables = chat.url, {"USER_INFO": "me:password"}
+        it = launcher(tmp_path, url=url, variables=variables)
         async with launched(it) as server:
-            assert server.url == chat.url
+            assert server.url == shown
         assert (await it.stop()).how == StopKind.LEFT_RUNNING
-    with pytest.raises(TargetError, match=rf"^{chat.url}: not ready after .*cannot be reached"):
-        await launcher(tmp_path, url=chat.url, start_timeout_s=0.1).start()
+    with pytest.raises(TargetError, match=rf"^{shown}: not ready after .*{shown} cannot be reached"):
+        await launcher(tmp_path, url=url, variables=variables, start_timeout_s=0.1).start()
 
 
 def test_what_cannot_be_started_is_said(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from loadgen.adapters.store.run_folder import new_run_id
 from loadgen.adapters.store.sweep_folder import create_level, create_sweep, save_sweep
 from loadgen.core.analysis.columns import Columns
 from loadgen.core.analysis.ladder import sweep_of
-from loadgen.core.comparison.arms import Arm, ArmRun, Comparison, Expectation, compare
+from loadgen.core.comparison.arms import Arm, ArmRun, ArmsComparison, Expectation, compare
 from loadgen.core.comparison.cell import cell_of
 from loadgen.core.errors import InternalError
 from loadgen.core.run import Load, LoadMode
@@ -70,7 +70,7 @@ class FinishedDemo:
 
     path: Path
     runs: tuple[Finished, ...]
-    comparison: Comparison | None
+    comparison: ArmsComparison | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

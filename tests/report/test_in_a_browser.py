@@ -12,8 +12,10 @@ import pytest
 from loadgen.core.metrics.summary import Analysis, Sweep
 from loadgen.core.run import RunManifest
 from loadgen.core.simulation.prediction import Prediction
+from loadgen.report.comparison import comparison_html
 from loadgen.report.html import run_html, sweep_html
 from loadgen.report.prediction import prediction_html
+from tests.report.comparisons import three_arms
 
 pytestmark = pytest.mark.slow
 
@@ -97,7 +99,13 @@ def test_every_chart_is_drawn_without_a_complaint(
     browser: Browser, analysis: Analysis, sweep: Sweep, manifest: RunManifest, prediction: Prediction, width: int
 ) -> None:
     """The policy lets the page's own code run, and it draws all charts with nothing on the console."""
-    for page in (run_html(analysis, manifest), sweep_html(sweep), prediction_html(prediction)):
+    pages = (
+        run_html(analysis, manifest),
+        sweep_html(sweep),
+        prediction_html(prediction),
+        comparison_html(three_arms()),
+    )
+    for page in pages:
         dom, console = browser.dump(page, width=width)
         assert console == []
         assert drawn_in(dom) == charts_in(page)

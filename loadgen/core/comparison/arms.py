@@ -88,7 +88,7 @@ class ArmLadder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class ArmsComparison:
     """Arms over the levels of a `variable`, each against the baseline. `repeats` counts the starts of each arm."""
 
     schema: str = COMPARISON_SCHEMA
@@ -113,7 +113,7 @@ def compare(
     baseline: Arm,
     expected: Mapping[Arm, Mapping[float, Expectation]],
     notes: Sequence[str] = (),
-) -> Comparison:
+) -> ArmsComparison:
     """Every other arm against `baseline`, in the order of `runs`: for each level one run of each arm and repeat.
 
     Raises ConfigError when runs that are to be compared did not send the same requests.
@@ -125,7 +125,7 @@ def compare(
         if arm != baseline:
             arms.append(_ladder(arm, found, levels[baseline], expected.get(arm, {}), said))
     repeats = {run.cell.repeat for run in runs[baseline]}
-    return Comparison(
+    return ArmsComparison(
         name=name,
         variable=variable,
         repeats=len(repeats),
@@ -212,4 +212,4 @@ def _tokens_per_step(runs: Sequence[ArmRun]) -> float | None:
 def _mean(values: Sequence[float | None]) -> float | None:
     """The geometric mean; None when one has no value."""
     known = [value for value in values if value is not None and value > 0]
-    return math.exp(math.fsum(map(math.log, known)) / len(known)) if len(known) == len(values) else None
+    return math.prod(known) ** (1 / len(known)) if len(known) == len(values) else None

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from loadgen.core.comparison.arms import ArmLadder, ArmLevel, Comparison
+from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
 from loadgen.core.stats.bootstrap import Estimate
 from loadgen.report.charts import LOG_LEVELS_FROM, Chart, Line, Mark
 from loadgen.report.words import variable_text
@@ -15,7 +15,7 @@ _BASELINE_TONE = 4
 _LIMIT_TONE = 3
 
 
-def speedup_chart(comparison: Comparison) -> Chart:
+def speedup_chart(comparison: ArmsComparison) -> Chart:
     """The speedup of mean TPOT of every arm with its interval, what was expected, and the line at which it is none."""
     levels = _levels(comparison)
     lines = []
@@ -33,7 +33,7 @@ def speedup_chart(comparison: Comparison) -> Chart:
     return _chart(comparison, "arms-speedup", "Speedup of TPOT", "×", lines, marks=marks, height=340)
 
 
-def length_charts(comparison: Comparison) -> list[Chart]:
+def length_charts(comparison: ArmsComparison) -> list[Chart]:
     """For each arm the tokens that a step emits beside those that it has to."""
     levels = _levels(comparison)
     charts = []
@@ -51,7 +51,7 @@ def length_charts(comparison: Comparison) -> list[Chart]:
     return charts
 
 
-def load_charts(comparison: Comparison) -> list[Chart]:
+def load_charts(comparison: ArmsComparison) -> list[Chart]:
     """TPOT and throughput of every arm, the baseline included."""
     levels = _levels(comparison)
     toned = [(_BASELINE_TONE, comparison.baseline), *_toned(comparison.arms)]
@@ -68,7 +68,7 @@ def load_charts(comparison: Comparison) -> list[Chart]:
     ]
 
 
-def _levels(comparison: Comparison) -> tuple[float, ...]:
+def _levels(comparison: ArmsComparison) -> tuple[float, ...]:
     return tuple(level.level for level in comparison.baseline.levels)
 
 
@@ -91,7 +91,7 @@ def _line(label: str, estimates: Sequence[Estimate | None], tone: int) -> Line:
 
 
 def _chart(
-    comparison: Comparison,
+    comparison: ArmsComparison,
     name: str,
     title: str,
     unit: str,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from loadgen.core.comparison.arms import ArmLadder, ArmLevel, Comparison
+from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
 from loadgen.report.comparison.charts import length_charts, load_charts, speedup_chart
 from loadgen.report.comparison.words import (
     CLAIM_WORDS,
@@ -41,7 +41,7 @@ _DEFINITIONS = (
 _CROSSINGS = '<p class="caption">Bands: 95% intervals. Vertical lines: where an arm stops paying.</p>'
 
 
-def comparison_html(comparison: Comparison) -> str:
+def comparison_html(comparison: ArmsComparison) -> str:
     """The comparison as one HTML file that holds all it shows."""
     speedup, lengths, loads = speedup_chart(comparison), length_charts(comparison), load_charts(comparison)
     sections = [
@@ -78,7 +78,7 @@ def comparison_html(comparison: Comparison) -> str:
     )
 
 
-def _conclusions(comparison: Comparison) -> str:
+def _conclusions(comparison: ArmsComparison) -> str:
     sentences = (
         f"<p><b>{page.foreign(ladder.arm.label)}</b> {page.esc(conclusion(ladder, comparison.variable))}</p>"
         for ladder in comparison.arms
@@ -86,7 +86,7 @@ def _conclusions(comparison: Comparison) -> str:
     return page.figure_list(_figure(ladder, comparison) for ladder in comparison.arms) + "".join(sentences)
 
 
-def _figure(ladder: ArmLadder, comparison: Comparison) -> page.Figure:
+def _figure(ladder: ArmLadder, comparison: ArmsComparison) -> page.Figure:
     found, top = ladder.crossover, comparison.baseline.levels[-1].level
     value, beside = DASH, "not compared"
     if found is not None:
@@ -96,7 +96,7 @@ def _figure(ladder: ArmLadder, comparison: Comparison) -> page.Figure:
     return page.Figure(label=f"{ladder.arm.label} pays up to", value=value, unit=unit, beside=beside)
 
 
-def _level_table(comparison: Comparison) -> str:
+def _level_table(comparison: ArmsComparison) -> str:
     titles = (
         "arm",
         variable_text(comparison.variable),
@@ -137,14 +137,14 @@ def _level_row(ladder: ArmLadder, level: ArmLevel) -> str:
     return f'<tr{bad}><th scope="row">{page.foreign(ladder.arm.label)}</th>{values}</tr>'
 
 
-def _ratio_table(comparison: Comparison) -> str:
+def _ratio_table(comparison: ArmsComparison) -> str:
     """Arm over baseline, whatever is better."""
     titles = ("arm", variable_text(comparison.variable), *(label for _, label in _OTHER_RATIOS))
     caption = "Arm over baseline: below 1 a latency is shorter, above 1 a rate is higher. 95% intervals."
     return page.data_table(caption, page.head_row(titles), _ratio_rows(comparison), "Ratio table", page.FULL)
 
 
-def _ratio_rows(comparison: Comparison) -> Iterator[str]:
+def _ratio_rows(comparison: ArmsComparison) -> Iterator[str]:
     for ladder in comparison.arms:
         for level in ladder.levels:
             ratios = {} if level.gain is None else level.gain.ratios
@@ -155,7 +155,7 @@ def _ratio_rows(comparison: Comparison) -> Iterator[str]:
             )
 
 
-def _remarks(comparison: Comparison) -> str:
+def _remarks(comparison: ArmsComparison) -> str:
     return "".join(f"<p>{page.esc(line)}.</p>" for line in remarks(comparison))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from loadgen.core.comparison.arms import ArmLadder, ArmLevel, Comparison
+from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
 from loadgen.core.comparison.verdict import Claim
 from loadgen.report import text_parts
 from loadgen.report.comparison.words import (
@@ -26,7 +26,7 @@ from loadgen.report.words import DASH, asked, milliseconds, number, printable, v
 _COLOURS = {Claim.FASTER: "green", Claim.SLOWER: "red", Claim.NO_DIFFERENCE: ""}
 
 
-def comparison_text(comparison: Comparison, *, width: int = 100, color: bool = False) -> str:
+def comparison_text(comparison: ArmsComparison, *, width: int = 100, color: bool = False) -> str:
     """Whether it may be believed, what each arm comes to, then level by level: speedup, why, and absolute values."""
     room = width - INDENT
     arms, everyone = comparison.arms, (comparison.baseline, *comparison.arms)
@@ -52,12 +52,12 @@ def comparison_text(comparison: Comparison, *, width: int = 100, color: bool = F
     return text_parts.rendered(parts, width, color)
 
 
-def _conclusions(comparison: Comparison) -> Iterable[tuple[str, str]]:
+def _conclusions(comparison: ArmsComparison) -> Iterable[tuple[str, str]]:
     return ((printable(ladder.arm.label), conclusion(ladder, comparison.variable)) for ladder in comparison.arms)
 
 
 def _by_level(
-    comparison: Comparison, ladders: Sequence[ArmLadder], cell: Callable[[ArmLevel], Text], room: int, note: str
+    comparison: ArmsComparison, ladders: Sequence[ArmLadder], cell: Callable[[ArmLevel], Text], room: int, note: str
 ) -> RenderableType:
     """A row a level and a column an arm; what does not fit goes from the right, and its name stands beneath."""
     titles = [variable_text(comparison.variable), *(printable(ladder.arm.label) for ladder in ladders)]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from loadgen.core.analysis.verdict import Severity
-from loadgen.core.comparison.arms import ArmLadder, ArmLevel, Comparison, Gain
+from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison, Gain
 from loadgen.core.comparison.crossover import Crossover, NoCrossover
 from loadgen.core.comparison.verdict import Claim
 from loadgen.core.stats.bootstrap import Estimate
@@ -19,7 +19,7 @@ CLAIM_LEGEND = (
 TPOT = "tpot_s.mean"
 
 
-def headline(comparison: Comparison) -> Headline:
+def headline(comparison: ArmsComparison) -> Headline:
     """Whether the measurements may be believed, and which may not."""
     ladders = (comparison.baseline, *comparison.arms)
     bad = [(ladder, level) for ladder in ladders for level in ladder.levels if not level.measurement.valid]
@@ -30,7 +30,7 @@ def headline(comparison: Comparison) -> Headline:
     )
 
 
-def doubts(comparison: Comparison) -> list[Doubt]:
+def doubts(comparison: ArmsComparison) -> list[Doubt]:
     """The doubts about measurements, the gravest first: where there are such, and the evidence of one of them.
 
     Information is left to the reports of the runs.
@@ -69,7 +69,7 @@ def _places(places: Sequence[tuple[ArmLadder, ArmLevel]]) -> str:
     return "; ".join(f"{label} {', '.join(levels)}" for label, levels in by_arm.items())
 
 
-def subtitle(comparison: Comparison) -> str:
+def subtitle(comparison: ArmsComparison) -> str:
     """What was compared with what, over which levels, how often."""
     levels = ", ".join(asked(level.level) for level in comparison.baseline.levels)
     starts = "one start of each" if comparison.repeats == 1 else f"{comparison.repeats} starts of each"
@@ -143,7 +143,7 @@ def crossover_bounds(crossover: Crossover, *, top: float) -> str:
 
 
 def _level(level: float) -> str:
-    return f"{level:.0f}" if level >= 9.5 else number(level)
+    return f"{level:.0f}" if level >= 9.95 else f"{level:.1f}"
 
 
 def interval(ratio: Estimate) -> str:
@@ -172,14 +172,14 @@ def length_cell(level: ArmLevel) -> str:
     return f"{number(level.tokens_per_step)}, needs {number(None if needed is None else needed.value)}"
 
 
-def error_ratio_text(comparison: Comparison) -> str | None:
+def error_ratio_text(comparison: ArmsComparison) -> str | None:
     """How much of the requests is in no comparison, where that is something."""
     left_out = [level.gain.left_out_ratio for arm in comparison.arms for level in arm.levels if level.gain is not None]
     worst = max(left_out, default=0.0)
     return None if worst == 0 else f"up to {worst:.1%} of a level's requests lack a TPOT in some run and are left out"
 
 
-def remarks(comparison: Comparison) -> list[str]:
+def remarks(comparison: ArmsComparison) -> list[str]:
     """What the reader has to know, in whole lines."""
     left_out = error_ratio_text(comparison)
     return [printable(note) for note in comparison.notes] + ([] if left_out is None else [left_out])

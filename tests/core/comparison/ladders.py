@@ -1,0 +1,60 @@
+"""Runs of arms over a ladder, from records whose TPOT is known."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from loadgen.core.analysis.columns import Columns
+from loadgen.core.comparison.arms import Arm, ArmRun
+from loadgen.core.comparison.cell import cell_of
+from loadgen.core.run import Load, LoadMode
+from tests.core.analysis.factory import answered, summarised
+
+BASELINE = Arm(name="baseline", label="Baseline")
+EAGLE = Arm(name="eagle3", label="EAGLE-3 (k = 3)")
+
+
+def ladder(
+    arm: Arm,
+    tpots_ms: Mapping[int, float],
+    *,
+    tokens_per_step: int = 1,
+    repeats: int = 1,
+    requests: int = 40,
+    first_seq: int = 0,
+    spread: float = 0.02,
+) -> list[ArmRun]:
+    """A run for each level and repeat. Each request's TPOT is that of its level but for a spread of its own."""
+
+    def tpots(tpot_ms: float, repeat: int) -> list[float]:
+        phases = (7 * seq + len(arm.name) + repeat for seq in range(requests))
+        return [tpot_ms * math.exp(spread * math.sin(phase)) for phase in phases]
+
+    return [
+        _run(arm, level, repeat, tpots(tpot_ms, repeat), tokens_per_step, first_seq)
+        for level, tpot_ms in tpots_ms.items()
+        for repeat in range(repeats)
+    ]
+
+
+def _run(arm: Arm, level: int, repeat: int, tpots_ms: Sequence[float], tokens_per_step: int, first_seq: int) -> ArmRun:
+    records = [
+        answered(
+            first_seq + seq,
+            sent_ms=1000.0 * (seq // level),
+            gap_ms=tpot_ms * tokens_per_step,
+            tokens=1 + 12 * tokens_per_step,
+            per_event=tokens_per_step,
+        )
+        for seq, tpot_ms in enumerate(tpots_ms)
+    ]
+    drafting = {} if tokens_per_step == 1 else {"speculation": {"method": "eagle3", "draft_tokens": 3}}
+    summary = summarised(
+        records,
+        load=Load(mode=LoadMode.CONCURRENCY, concurrency=level),
+        server=drafting,
+    )
+    columns = Columns({})
+    for record in records:
+        columns.observe(record)
+    cell = cell_of(columns.table(), summary, arm=arm.name, level=level, repeat=repeat)
+    return ArmRun(cell=cell, summary=summary)

@@ -16,6 +16,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from loadgen.core.metrics.per_request import REQUEST_METRICS
 from loadgen.core.metrics.summary import Finding, Summary, Sweep, TimeSeries
 from loadgen.core.record import FailureKind, RequestRecord
+from loadgen.core.server.series import ServerSeries
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _LONG_LISTS = frozenset({"event_ns", "event_tokens", "speculation.per_step_accepted", "speculation.per_step_drafted"})
@@ -120,7 +121,7 @@ def _columns(of: Any, rows: Sequence[Any], prefix: str, pick: Pick) -> Iterator[
     for field in fields(of):
         name, inner = f"{prefix}{field.name}", _without_none(hints[field.name])
         value = _part(pick, field.name)
-        if inner is TimeSeries or _is_table(inner):
+        if inner in (TimeSeries, ServerSeries) or _is_table(inner):
             continue
         if is_dataclass(inner):
             yield from _columns(inner, rows, f"{name}.", value)

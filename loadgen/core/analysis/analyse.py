@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from loadgen.core.analysis.arrivals import Arrivals
 from loadgen.core.analysis.sections import Sections, plateau_of
 from loadgen.core.analysis.series import bin_edges_ns, time_series
+from loadgen.core.analysis.server import server_of
 from loadgen.core.analysis.tallies import Tallies
 from loadgen.core.analysis.verdict import judge
 from loadgen.core.analysis.window import window_of
@@ -24,6 +25,7 @@ from loadgen.core.metrics.summary import Analysis, Summary, Verdict
 from loadgen.core.record import RequestRecord
 from loadgen.core.run import RunManifest
 from loadgen.core.server.sample import Scrape
+from loadgen.core.server.series import server_series
 from loadgen.core.speculation.server_side import server_side
 from loadgen.core.stats.intervals import InFlight
 from loadgen.core.stats.quantiles import ESTIMATOR
@@ -73,6 +75,7 @@ def analyse(
         # Its gaps are those of steps; the requests in which no draft was accepted are no fair sample of them.
         itl = distribution(one_token[:0], missing=completed)
 
+    read = tuple(scrapes())
     counts, missing_records = sections.counts(run)
     summary = Summary(
         run_id=manifest.run_id,
@@ -92,12 +95,19 @@ def analyse(
         latency_error_adjusted=sections.error_adjusted(),
         slo=sections.slo(),
         speculation=speculation,
-        server={"scraped": False} | manifest.server,
+        server=server_of(
+            manifest,
+            read,
+            window=window,
+            in_flight_ns=sections.in_flight_ns(),
+            output_tokens=sections.output_tokens(),
+        ),
         client=sections.client(run.oddities, coalesced=_share_of_zeros(gaps)),
         window=sections.window_facts(),
         steady_state=sections.steady_state(),
         warmup_requests=int(np.count_nonzero(~table.measured)),
         time_series=time_series(table, edges_ns, in_flight, arrivals.per_bin),
+        server_series=server_series(read, edges_ns.astype(np.int64).tolist()) if read and len(edges_ns) > 1 else None,
         estimator=ESTIMATOR,
         verdict=Verdict(valid=True),
     )

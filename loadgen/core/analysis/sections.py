@@ -128,6 +128,10 @@ class Sections:
             goodput_rps=good / length_s if self.manifest.slo else None,
         )
 
+    def output_tokens(self) -> float | None:
+        """Output tokens that arrived in the window; None when they are not known, or there is no window."""
+        return float(self.arrivals.per_span[0]) if self.window is not None and self.arrivals.known else None
+
     def _sending(self) -> tuple[int, int] | None:
         """The part of the window in which requests were started; None when it has no length."""
         if self.window is None:
@@ -253,6 +257,7 @@ class Sections:
             late_e2el_s=self._e2el_s(slice(-EARLY_REQUESTS, None)),
             growth_ratio=self._growth_ratio(),
             tokens_generated=run.generated if run.uncounted == 0 else None,
+            tokens_prompted=run.prompted if run.unprompted == 0 else None,
         )
 
     def _e2el_s(self, part: slice) -> float | None:

@@ -11,6 +11,8 @@ from loadgen.core.analysis.tallies import Oddities
 from loadgen.core.metrics.summary import Comparison, FailureSample, Finding, Summary, Verdict
 from loadgen.core.record import FailureKind
 from loadgen.core.run import LoadMode, RunManifest
+from loadgen.core.server.foreign import TOLERANCE_RATIO, ForeignTraffic, foreign
+from loadgen.core.server.sample import Counters
 from loadgen.core.stats.drift import Drift
 from loadgen.core.stats.quantiles import PERCENTILES
 from loadgen.core.units import duration_text
@@ -31,7 +33,7 @@ FIRST_SEVERAL_RATIO = 0.01
 CONNECTED_RATIO = 0.01
 ACCEPTANCE_DIFFERS_RATIO = 0.01
 CACHED_LIMIT_RATIO = 0.1
-FOREIGN_LIMIT_RATIO = 0.05
+PREEMPTED_LIMIT_RATIO = 0.01
 SHORT_WINDOW_RATIO = 2.0
 LITTLE_LIMIT_RATIO = 0.2
 LITTLE_MIN_TURNOVERS = 5.0
@@ -71,8 +73,14 @@ class FindingKind(StrEnum):
     NOT_STEADY = "not_steady"
     SHORT_WINDOW = "short_window"
     TOO_FEW_REQUESTS = "too_few_requests"
+    SERVER_RESTARTED = "server_restarted"
+    SCRAPE_FAILED = "scrape_failed"
     FOREIGN_TRAFFIC = "foreign_traffic"
+    SERVER_PARTLY_READ = "server_partly_read"
+    PREEMPTIONS = "preemptions"
     PREFIX_CACHE = "prefix_cache"
+    LOSSY_VERIFIER = "lossy_verifier"
+    FORCED_ACCEPTANCE = "forced_acceptance"
     INVENTED_TEXT = "invented_text"
     ACCEPTANCE_DISAGREES = "acceptance_disagrees"
     CONNECTIONS_OPENED = "connections_opened"
@@ -95,7 +103,7 @@ class Facts:
     of the requests that completed in the window, `early_e2el_s` and `late_e2el_s` the median latency of the first and
     last ones sent,
     `growth_ratio` the mean concurrency of the window's last third over that of its first. `tokens_generated` counts
-    output tokens of every phase and outcome, None when some request's are not known.
+    output tokens of every phase and outcome, `tokens_prompted` input tokens; None when some request's are not known.
     """
 
     summary: Summary
@@ -113,6 +121,7 @@ class Facts:
     late_e2el_s: float | None
     growth_ratio: float | None
     tokens_generated: int | None
+    tokens_prompted: int | None
 
     @property
     def window_s(self) -> float:
@@ -563,17 +572,102 @@ def too_few_requests(facts: Facts) -> Finding | None:
     )
 
 
-def foreign_traffic(facts: Facts) -> Finding | None:
-    """The server generated more tokens than this client got."""
-    generated, own = facts.manifest.server.get("generation_tokens_delta"), facts.tokens_generated
-    if not isinstance(generated, int | float) or isinstance(generated, bool) or own is None:
+def server_restarted(facts: Facts) -> Finding | None:
+    """A counter fell: a process of the server was started anew while requests were sent."""
+    resets = facts.summary.server.resets
+    if not resets:
         return None
-    if generated <= own * (1 + FOREIGN_LIMIT_RATIO):
+    more = f", and {len(resets) - 1} more" if len(resets) > 1 else ""
+    return _warning(
+        FindingKind.SERVER_RESTARTED,
+        f"The server was started anew during the run: {resets[0]}{more}.",
+        "Its counters tell nothing of this run, and requests met a server that was down or cold. Find out why, and"
+        " measure again.",
+    )
+
+
+def scrape_failed(facts: Facts) -> Finding | None:
+    """A metrics page could not be read; in the middle of the run that loses little."""
+    server = facts.summary.server
+    if not server.failed_scrapes and (server.scraped or not server.scrapes):
+        return None
+    if server.scraped:
+        return _info(
+            FindingKind.SCRAPE_FAILED,
+            f"{server.failed_scrapes} of {server.scrapes} readings of the server's pages failed:"
+            f" {server.failed_example}.",
+            "Counters are whole, since they were read before and after; the server's state over time has gaps.",
+        )
+    reason = server.failed_example or "; ".join(server.notes)
+    return _warning(
+        FindingKind.SCRAPE_FAILED,
+        f"The server's counters do not hold the whole run: {reason}.",
+        "What rests on them is missing or of a part of the run. See that the page can be read (--metrics-url), or leave"
+        " it alone (--no-scrape).",
+    )
+
+
+def foreign_traffic(facts: Facts) -> Finding | None:
+    """The server did more than this client's work."""
+    found = _beside_the_client(facts)
+    if found is None or not found.exceeds:
         return None
     return _warning(
         FindingKind.FOREIGN_TRAFFIC,
-        f"The server generated {generated:.0f} tokens during the run, this client got {own:.0f}.",
-        "Someone else is using the server, and latencies hold their load too. Measure on a server of your own.",
+        f"{_both_counts(facts)}: {found.reason}.",
+        "Latencies and the server's figures hold that work too. Measure on a server of your own.",
+    )
+
+
+def server_partly_read(facts: Facts) -> Finding | None:
+    """The pages that were read show less than this client got."""
+    found = _beside_the_client(facts)
+    short = None if found is None else found.generation_excess_ratio
+    if found is None or found.exceeds or short is None or short >= -TOLERANCE_RATIO:
+        return None
+    return _warning(
+        FindingKind.SERVER_PARTLY_READ,
+        f"{_both_counts(facts)}: {found.reason}.",
+        "The server's figures are of a part of it. Give the page of every replica (--metrics-url, several times).",
+    )
+
+
+def _beside_the_client(facts: Facts) -> ForeignTraffic | None:
+    """The server's tokens over the run beside the client's; None unless the pages hold the whole run."""
+    server = facts.summary.server
+    if not server.scraped:
+        return None
+    counted = Counters(prompt_tokens=server.prompt_tokens_delta, generation_tokens=server.generation_tokens_delta)
+    return foreign(
+        counted,
+        client_prompt_tokens=facts.tokens_prompted,
+        client_generation_tokens=facts.tokens_generated,
+    )
+
+
+def _both_counts(facts: Facts) -> str:
+    server = facts.summary.server
+    counts = [
+        f"{theirs:.0f} {what} tokens where this client has {ours}"
+        for what, theirs, ours in (
+            ("prompt", server.prompt_tokens_delta, facts.tokens_prompted),
+            ("output", server.generation_tokens_delta, facts.tokens_generated),
+        )
+        if theirs is not None and ours is not None
+    ]
+    return f"The server counted {' and '.join(counts)}"
+
+
+def preemptions(facts: Facts) -> Finding | None:
+    """The server took requests out of its batch to make room, and computed them again."""
+    count, completed = facts.summary.server.preemptions, facts.completed_in_window
+    if not count:
+        return None
+    make = _warning if count > PREEMPTED_LIMIT_RATIO * completed else _info
+    return make(
+        FindingKind.PREEMPTIONS,
+        f"The server preempted requests {count:.0f} times in the window, in which {completed} completed.",
+        "Its KV cache is too small for this load, and work is done twice. Lower the load, or compare at one that fits.",
     )
 
 
@@ -589,6 +683,33 @@ def prefix_cache(facts: Facts) -> Finding | None:
         FindingKind.PREFIX_CACHE,
         evidence,
         "Prompts repeat each other or an earlier run's. Use another seed or reset the cache, unless reuse is meant.",
+    )
+
+
+def lossy_verifier(facts: Facts) -> Finding | None:
+    """The server accepts drafts that the target model would not have drawn."""
+    speculation = facts.summary.server.speculation
+    if speculation is None or not speculation.lossy:
+        return None
+    return _warning(
+        FindingKind.LOSSY_VERIFIER,
+        f"The server verifies drafts loosely: {', '.join(speculation.lossy)}.",
+        "Its answers are not those of the target model, and part of the speed is bought with that. Do not compare it"
+        " with a baseline as if they were.",
+    )
+
+
+def forced_acceptance(facts: Facts) -> Finding | None:
+    """Acceptance is made up, which measures costs and bounds."""
+    speculation = facts.summary.server.speculation
+    if speculation is None or not speculation.forced:
+        return None
+    length = speculation.forced_acceptance_length
+    to = "" if length is None else f" to {length:g} tokens a step"
+    return _info(
+        FindingKind.FORCED_ACCEPTANCE,
+        f"The server makes its acceptance up{to}.",
+        "The text means nothing; the times are those of a drafter that would be accepted so.",
     )
 
 
@@ -680,8 +801,14 @@ RULES: tuple[Callable[[Facts], Finding | None], ...] = (
     not_steady,
     short_window,
     too_few_requests,
+    server_restarted,
+    scrape_failed,
     foreign_traffic,
+    server_partly_read,
+    preemptions,
     prefix_cache,
+    lossy_verifier,
+    forced_acceptance,
     invented_text,
     acceptance_disagrees,
     connections_opened,

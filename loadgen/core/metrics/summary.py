@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 
 from loadgen.core.run import Load, Target
+from loadgen.core.server.configuration import ServerConfiguration, SpeculationConfiguration
+from loadgen.core.server.series import ServerSeries
 from loadgen.core.stats.bootstrap import Estimate
 
 SUMMARY_SCHEMA = "loadgen.summary/1"
@@ -251,6 +253,70 @@ class Speculation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gauge:
+    """A state of the server over the window: its mean over time, and the largest value that was read."""
+
+    mean: float | None = None
+    peak: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestTimes:
+    """Where requests spent their time in the server, as it counts: mean seconds, and shares of the three together."""
+
+    queue_s: float | None = None
+    prefill_s: float | None = None
+    decode_s: float | None = None
+    queue_ratio: float | None = None
+    prefill_ratio: float | None = None
+    decode_ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpus:
+    """The GPUs over the window, all together. `energy_origin` is `counter` or, from power readings, `power`."""
+
+    count: int
+    power_w: float | None = None
+    energy_j: float | None = None
+    energy_origin: str | None = None
+    energy_per_output_token_j: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """What the server told: how it is set up, and its own figures. Definitions: `docs/metrics.md`.
+
+    `scraped` says that its counters were read before the first request and after the last one; `notes` say why not, or
+    what to know. `pages` are addresses by source. Counters are over `start_s` to `end_s`, the pages around the window,
+    and None after one of the `resets`; the two deltas are over the whole run.
+    """
+
+    scraped: bool = False
+    notes: tuple[str, ...] = ()
+    pages: dict[str, str] = field(default_factory=dict)
+    scrapes: int = 0
+    failed_scrapes: int = 0
+    failed_example: str | None = None
+    processes: int = 0
+    start_s: float | None = None
+    end_s: float | None = None
+    resets: tuple[str, ...] = ()
+    prompt_tokens_delta: float | None = None
+    generation_tokens_delta: float | None = None
+    running_requests: Gauge = field(default_factory=Gauge)
+    waiting_requests: Gauge = field(default_factory=Gauge)
+    kv_used_ratio: Gauge = field(default_factory=Gauge)
+    preemptions: float | None = None
+    prefix_hit_ratio: float | None = None
+    request_times: RequestTimes = field(default_factory=RequestTimes)
+    tokens_per_iteration: float | None = None
+    gpus: Gpus | None = None
+    configuration: ServerConfiguration | None = None
+    speculation: SpeculationConfiguration | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
     """The client's own health over the window. `stamp_lag_p99_s` is over requests, each by its worst read."""
 
@@ -323,7 +389,7 @@ class WindowFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """`summary.json`."""
+    """`summary.json`. `server_series` has the bins of the time series; None when no page was read."""
 
     schema: str = SUMMARY_SCHEMA
     run_id: str
@@ -343,12 +409,13 @@ class Summary:
     latency_error_adjusted: dict[str, Distribution]
     slo: Slo | None
     speculation: Speculation | None
-    server: dict[str, object]
+    server: Server
     client: Client
     window: WindowFacts | None
     steady_state: SteadyState | None
     warmup_requests: int
     time_series: TimeSeries | None
+    server_series: ServerSeries | None = None
     estimator: str
     verdict: Verdict
 

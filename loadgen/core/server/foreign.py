@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from loadgen.core.server.window import CounterWindow
+from loadgen.core.server.sample import Counters
 
 TOLERANCE_RATIO = 0.02
 """Up to this share the two sides may differ: tokens past a stop string, requests cut off, a page read a moment late."""
@@ -48,15 +48,15 @@ class ForeignTraffic:
 
 
 def foreign(
-    window: CounterWindow, *, client_prompt_tokens: float | None, client_generation_tokens: float | None
+    server: Counters, *, client_prompt_tokens: float | None, client_generation_tokens: float | None
 ) -> ForeignTraffic | None:
     """The comparison over one span; None when no count is there on both sides.
 
-    The client's tokens are of all requests that the window's pages lie around, those that failed included.
+    `server` are differences between pages that lie around all requests of the client's, those that failed included.
     """
     found = ForeignTraffic(
-        prompt_excess_ratio=_excess(window.counters.prompt_tokens, client_prompt_tokens),
-        generation_excess_ratio=_excess(window.counters.generation_tokens, client_generation_tokens),
+        prompt_excess_ratio=_excess(server.prompt_tokens, client_prompt_tokens),
+        generation_excess_ratio=_excess(server.generation_tokens, client_generation_tokens),
     )
     return None if found == ForeignTraffic(prompt_excess_ratio=None, generation_excess_ratio=None) else found
 

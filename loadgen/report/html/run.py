@@ -279,6 +279,13 @@ def _speculation(summary: Summary) -> str:
     return f'<div class="columns"><div>{body}</div><div>{table}</div></div>'
 
 
+def _server_facts(summary: Summary, manifest: RunManifest) -> dict[str, object]:
+    """All but the page that the configuration was read from, which is long."""
+    return {key: value for key, value in manifest.server.items() if key != "configuration_page"} | asdict(
+        summary.server
+    )
+
+
 def _setting(summary: Summary, manifest: RunManifest) -> str:
     load = summary.load
     window = summary.window
@@ -316,7 +323,7 @@ def _setting(summary: Summary, manifest: RunManifest) -> str:
     for title, values in (
         ("Options", manifest.options),
         ("Data", manifest.data),
-        ("Server, as it told", {**manifest.server, **summary.server}),
+        ("Server, as it told", _server_facts(summary, manifest)),
         ("Host of the client", manifest.host),
         ("Labels", summary.labels),
         ("Body of the first request", manifest.first_request or {}),

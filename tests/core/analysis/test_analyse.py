@@ -447,12 +447,6 @@ def test_headline_numbers_agree_with_each_other() -> None:
     assert "not_steady" not in {finding.kind for finding in summary.verdict.findings}
 
 
-def test_server_facts_are_passed_on() -> None:
-    """`scraped` is always there."""
-    assert summarised([]).server == {"scraped": False}
-    assert summarised([], server={"scraped": True, "kv": 0.5}).server == {"scraped": True, "kv": 0.5}
-
-
 def test_counts_are_whole_numbers() -> None:
     """No count becomes a fraction."""
     counts = asdict(summarised([*closed_loop(12), failed(50)]).requests)

@@ -10,7 +10,9 @@ from loadgen.core.analysis.verdict import RULES, FindingKind, Severity
 from loadgen.core.record import FailureKind, Outcome, RequestRecord, RequestSpeculation
 from loadgen.core.request import Phase
 from loadgen.core.run import ClientFacts, TimingSource, Window
+from loadgen.core.server.sample import Scrape
 from tests.core.analysis.factory import MS, S, answered, failed, findings, manifest, open_loop, summarised, unsent
+from tests.core.server.factory import page, sample, unread
 
 
 def window(end_s: float, start_s: float = 0.0) -> Window:
@@ -25,6 +27,12 @@ def closed_loop(n: int = 120, **changes: object) -> list[RequestRecord]:
 def arrivals(n: int = 120, every_ms: float = 100, **changes: object) -> list[RequestRecord]:
     """An open loop of 10 requests/s sent on time."""
     return [answered(seq, sent_ms=every_ms * seq, lag_ms=0, **changes) for seq in range(n)]
+
+
+def around(records: list[RequestRecord], **counted: float) -> tuple[Scrape, Scrape]:
+    """The server's page before all of them, at zero, and after all of them."""
+    end_s = max(record.closed_ns or 0 for record in records) / S + 1
+    return page(-1, sample(**dict.fromkeys(counted, 0.0))), page(end_s, sample(**counted))
 
 
 def client(**changes: object) -> ClientFacts:
@@ -431,24 +439,85 @@ def test_too_few_requests_for_a_p99() -> None:
 
 
 def test_foreign_traffic() -> None:
-    """The server generated twice what this client got, warm-up included."""
+    """The server generated a tenth more than this client got, warm-up included; what it should is no finding."""
     records = [answered(500, phase=Phase.WARMUP), *closed_loop()]
-    found = findings(records, server={"generation_tokens_delta": 2420})["foreign_traffic"]
-    assert "2420 tokens during the run, this client got 1210" in found.evidence
-    assert "foreign_traffic" not in findings(records, server={"generation_tokens_delta": 1210})
-    assert "foreign_traffic" not in findings(records, server={"generation_tokens_delta": None})
+    found = findings(records, scrapes=around(records, generation_tokens=1331))["foreign_traffic"]
+    assert "1331 output tokens where this client has 1210" in found.evidence
+    found = findings(records, scrapes=around(records, generation_tokens=1210, prompt_tokens=13_400))["foreign_traffic"]
+    assert "13400 prompt tokens where this client has 12100" in found.evidence
+    assert "foreign_traffic" not in findings(records, scrapes=around(records, generation_tokens=1210))
+    assert "foreign_traffic" not in findings(records, scrapes=around(records, prompt_tokens=12_100))
 
 
 def test_foreign_traffic_is_not_claimed_without_the_clients_own_count() -> None:
     """A cancelled answer of unknown length may hold the difference."""
     cut = answered(500, output_tokens=None, event_tokens=None, outcome=Outcome.CANCELLED)
-    assert "foreign_traffic" not in findings([*closed_loop(), cut], server={"generation_tokens_delta": 2420})
+    records = [*closed_loop(), cut]
+    assert "foreign_traffic" not in findings(records, scrapes=around(records, generation_tokens=2420))
 
 
 def test_hidden_reasoning_is_the_servers_work_for_us() -> None:
     """Tokens that were not streamed were generated for this client all the same."""
     records = closed_loop(output_tokens=650, reasoning_tokens=640, event_tokens=None)
-    assert "foreign_traffic" not in findings(records, server={"generation_tokens_delta": 78_000})
+    assert "foreign_traffic" not in findings(records, scrapes=around(records, generation_tokens=78_000))
+
+
+def test_a_server_of_which_a_part_was_read() -> None:
+    """Half of this client's tokens are on no page: there is another replica."""
+    records = closed_loop()
+    found = findings(records, scrapes=around(records, generation_tokens=600))
+    assert "600 output tokens where this client has 1200" in found["server_partly_read"].evidence
+    assert "foreign_traffic" not in found
+    assert "server_partly_read" not in findings(records, scrapes=around(records, generation_tokens=1200))
+
+
+def test_a_server_that_was_started_anew() -> None:
+    """Its counters fell during the run: said, and no traffic is made out of what they show."""
+    records = closed_loop()
+    before, after = around(records, generation_tokens=1200)
+    found = findings(records, scrapes=(before, page(1, sample(generation_tokens=5000)), after))
+    assert "fell or went" in found["server_restarted"].evidence
+    assert "between 1.0 s and" in found["server_restarted"].evidence
+    assert "foreign_traffic" not in found
+
+
+def test_a_page_that_could_not_be_read() -> None:
+    """In the middle it is an information; at an end, or always, what rests on the counters is missing."""
+    records = closed_loop()
+    before, after = around(records, generation_tokens=1200)
+    broken = unread(1, fault="HTTP 500")
+    found = findings(records, scrapes=(before, broken, after))["scrape_failed"]
+    assert (found.severity, "1 of 3" in found.evidence, "HTTP 500" in found.evidence) == ("info", True, True)
+    for scrapes in ((before, broken), (broken,), (before,), (after,)):
+        assert findings(records, scrapes=scrapes)["scrape_failed"].severity == "warning"
+    assert "scrape_failed" not in findings(records, scrapes=(before, after))
+    assert "scrape_failed" not in findings(records)
+
+
+def test_preemptions() -> None:
+    """A few are told; more than one in a hundred requests is a warning."""
+    records = closed_loop()
+    few = findings(records, scrapes=around(records, preemptions=1))["preemptions"]
+    assert (few.severity, "1 times" in few.evidence) == ("info", True)
+    assert findings(records, scrapes=around(records, preemptions=5))["preemptions"].severity == "warning"
+    assert "preemptions" not in findings(records, scrapes=around(records, preemptions=0))
+
+
+def test_a_verifier_that_is_not_exact() -> None:
+    """Named by its setting; a server that is exact, or says nothing, gets no such finding."""
+    loose = {"speculation": {"method": "EAGLE", "lossy": ["speculative_accept_threshold_single=0.9"]}}
+    found = findings(closed_loop(), server=loose)["lossy_verifier"]
+    assert "speculative_accept_threshold_single=0.9" in found.evidence
+    for told in ({}, {"speculation": None}, {"speculation": {"lossy": []}}, {"speculation": {"lossy": None}}):
+        assert "lossy_verifier" not in findings(closed_loop(), server=told)
+
+
+def test_acceptance_that_is_made_up() -> None:
+    """With its length where it is known."""
+    told = {"speculation": {"method": "eagle3", "forced": True, "forced_acceptance_length": 2.5}}
+    found = findings(closed_loop(), server=told)["forced_acceptance"]
+    assert (found.severity, "2.5 tokens a step" in found.evidence) == ("info", True)
+    assert "forced_acceptance" not in findings(closed_loop(), server={"speculation": {"forced": False}})
 
 
 def test_prefix_cache_hits_of_this_run() -> None:
@@ -459,7 +528,9 @@ def test_prefix_cache_hits_of_this_run() -> None:
     talk = findings(closed_loop(cached_input_tokens=50, session_id="s", turn=1))["prefix_cache"]
     assert talk.severity == "info"
     assert "prefix_cache" not in findings(closed_loop(cached_input_tokens=10))
-    assert "prefix_cache" not in findings(closed_loop(cached_input_tokens=0), server={"prefix_hit_ratio": 0.93})
+    unique = closed_loop(cached_input_tokens=0)
+    others = around(unique, prefix_query_tokens=1000, prefix_hit_tokens=930)
+    assert "prefix_cache" not in findings(unique, scrapes=others), "what others found in it is not ours"
 
 
 def test_acceptance_on_invented_text_says_nothing() -> None:

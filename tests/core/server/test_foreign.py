@@ -4,14 +4,12 @@ import pytest
 
 from loadgen.core.server.foreign import ForeignTraffic, foreign
 from loadgen.core.server.sample import Counters
-from loadgen.core.server.window import CounterWindow
 
 
 def compared(prompt: float | None, generation: float | None) -> ForeignTraffic | None:
     """A server's counts against a client's 1000 and 400."""
     counters = Counters(prompt_tokens=prompt, generation_tokens=generation)
-    window = CounterWindow(counters=counters, processes=1, first_ns=0, last_ns=1)
-    return foreign(window, client_prompt_tokens=1000, client_generation_tokens=400)
+    return foreign(counters, client_prompt_tokens=1000, client_generation_tokens=400)
 
 
 def test_a_tenth_more_is_seen() -> None:
@@ -49,5 +47,4 @@ def test_falling_short_is_seen_too() -> None:
 def test_without_counts_there_is_nothing_to_compare() -> None:
     """A void window, or a client that counted nothing."""
     assert compared(None, None) is None
-    window = CounterWindow(counters=Counters(prompt_tokens=5), processes=1, first_ns=0, last_ns=1)
-    assert foreign(window, client_prompt_tokens=0, client_generation_tokens=None) is None
+    assert foreign(Counters(prompt_tokens=5), client_prompt_tokens=0, client_generation_tokens=None) is None

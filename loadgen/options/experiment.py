@@ -51,6 +51,11 @@ def _text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
+def _command(value: Any) -> Any:
+    """A line as a shell takes it apart; no shell will run it."""
+    return shlex.split(value) if isinstance(value, str) else value
+
+
 def _slo(value: Any) -> Any:
     """A mapping of objectives in the form that the command line takes."""
     return ",".join(f"{name}={limit}" for name, limit in value.items()) if isinstance(value, dict) else value
@@ -128,17 +133,31 @@ class LoadSection(_Section):
 
 
 class LevelSection(_Section):
-    """How much is sent at each level. `duration` is for rates: what arrives in that time, the same for every arm."""
+    """How much is sent at each level: as many requests at all, as many as each level is given, or for a duration.
+
+    A duration is for rates: what arrives in that time, the same for every arm.
+    """
 
     num_requests: int | None = None
+    num_requests_by_level: dict[float, int] = Field(default_factory=dict)
     duration: DurationSeconds | None = Field(default=None, gt=0)
     warmup_requests: int | None = None
 
     @model_validator(mode="after")
     def _one_end(self) -> Self:
-        if self.num_requests is not None and self.duration is not None:
-            raise FieldError("expected one of num_requests and duration", "duration")
+        given = [name for name in ("num_requests", "num_requests_by_level", "duration") if getattr(self, name)]
+        if len(given) > 1:
+            raise FieldError(f"expected one of {' and '.join(given)}", given[-1])
+        for level, requests in self.num_requests_by_level.items():
+            if requests < 1:
+                raise FieldError(
+                    f"expected a number of 1 or more at {level:g}, got {requests}", "num_requests_by_level"
+                )
         return self
+
+    def requests_at(self, level: float) -> int | None:
+        """Measured requests that the file names for a level."""
+        return self.num_requests_by_level.get(level, self.num_requests)
 
 
 class ForcedSection(_Section):
@@ -167,7 +186,7 @@ class ArmSection(_Section):
     label: str | None = None
     profile: str | None = None
     url: str | None = None
-    command: str | list[Text] | None = None
+    command: Annotated[list[Text], BeforeValidator(_command), Field(min_length=1)] | None = None
     sim: dict[str, Any] | None = None
     method: Annotated[str | None, BeforeValidator(_nothing)] = None
     draft_tokens: int | None = Field(None, gt=0)
@@ -212,10 +231,9 @@ class ArmSection(_Section):
     def arguments(self, *, forced_length: int | None = None) -> tuple[str, ...]:
         """The command in its parts, `{port}` still in it; what forces its acceptance stands last."""
         assert self.command is not None
-        parts = shlex.split(self.command) if isinstance(self.command, str) else self.command
         if forced_length is None or self.forced is None:
-            return tuple(parts)
-        return (*parts, *(_told(part, forced_length) for part in self.forced.arguments))
+            return tuple(self.command)
+        return (*self.command, *(_told(part, forced_length) for part in self.forced.arguments))
 
     def environment(self, variables: Mapping[str, str], *, forced_length: int | None = None) -> dict[str, str]:
         """What is added to the environment of a command. Raises ConfigError for a variable that is not set."""
@@ -266,20 +284,21 @@ class ArmSection(_Section):
         return next(name for name in SERVER_KINDS if getattr(self, name) is not None)
 
     def stored(self) -> dict[str, Any]:
-        """As it stands in the file, for a manifest: `${NAME}` stays as it is, user info of a URL is left out."""
-        kept: dict[str, Any] = without_secrets(self.model_dump(mode="json", exclude_defaults=True))
+        """What the file says of the server, without its label, place and secrets: for manifests and digests.
+
+        `${NAME}` stays as it is. A simulated server is told with all of its options, whatever profile they come from.
+        """
+        told = self.model_dump(mode="json", exclude_defaults=True, exclude={"label", "workdir"})
+        if self.sim is not None:
+            told["sim"] = self.sim_options().model_dump(mode="json", exclude={"profile"})
+        kept: dict[str, Any] = without_secrets(told)
         return kept
 
     def _speculation_given(self) -> dict[str, Any]:
         return {"method": self.method, "draft_tokens": self.draft_tokens}
 
     def _check_command(self) -> None:
-        try:
-            parts = self.arguments()
-        except ValueError as error:
-            raise FieldError(f"expected a command as a shell takes it: {error}", "command") from None
-        if not parts:
-            raise FieldError("expected a program and its arguments", "command")
+        parts = self.arguments()
         if not any(PORT in text for text in (*parts, *self.env.values())):
             raise FieldError(f"expected {PORT} where the server is told its port", "command")
         _check_public(parts, "command")
@@ -340,6 +359,14 @@ class ExperimentFile(_Section):
                 " the same ones; only for rates alone does a duration say which requests come",
                 *("level", "duration"),
             )
+        if by_level := self.level.num_requests_by_level:
+            levels = {*map(float, self.load.concurrency or ()), *(self.load.request_rate or ())}
+            if differing := sorted(levels.symmetric_difference(by_level)):
+                named = ", ".join(f"{level:g}" for level in differing)
+                raise FieldError(
+                    f"expected a number for each level of the load and for no other; this differs at {named}",
+                    *("level", "num_requests_by_level"),
+                )
         if self.losslessness == "greedy" and self.workload.temperature != 0:
             raise FieldError("expected workload.temperature of 0 beside it", "losslessness")
         if self.losslessness == "sampled" and self.workload.temperature == 0:
@@ -354,7 +381,7 @@ class ExperimentFile(_Section):
             self._check_forced()
         return self
 
-    def session_options(self, url: str) -> CommonOptions:
+    def session_options(self, url: str = _ANY_URL) -> CommonOptions:
         """What is sent and how, for the server at that URL. The ladder is not in it."""
         return self._options(url)
 

@@ -42,7 +42,8 @@ async def sweep_once(options: SweepOptions, *, display: Display, progress: ReadP
                 break
             folder = create_level(path, index + 1, level, secrets=session.secrets)
             load = _load(options, session, level, index)
-            warmup = _warmup(options, load)
+            asked = options.warmup_requests
+            warmup = default_warmup(load.concurrency) if asked is None else asked
             finished.append(
                 await execute(
                     session, load, folder=folder, warmup_requests=warmup, display=display, first_pass=first_pass
@@ -84,8 +85,6 @@ def _load(options: SweepOptions, session: Session, level: float, index: int) -> 
     )
 
 
-def _warmup(options: SweepOptions, load: Load) -> int:
+def default_warmup(concurrency: int | None) -> int:
     """One request for each slot, so that every level starts on a server that is busy with it already."""
-    if options.warmup_requests is not None:
-        return options.warmup_requests
-    return max(_FEWEST_WARMUP, load.concurrency or 0)
+    return max(_FEWEST_WARMUP, concurrency or 0)

@@ -192,9 +192,8 @@ def make_plan(
     )
     sent = {"workload": workload, "levels": [asdict(level) for level in rising]}
     served = {
-        "arms": [asdict(arm) for arm in ordered],
         "servers": servers,
-        "sittings": [each.name for each in sittings],
+        "sittings": [(sitting.name, sitting.arm.of, sitting.arm.forced_length) for sitting in sittings],
     }
     return Plan(
         name=name,

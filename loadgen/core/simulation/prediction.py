@@ -290,8 +290,8 @@ def _point(
             traffic.prompt_tokens * plain_token_s,
             traffic.prompt_tokens * (plain_token_s + speculator.drafting.prompt_token_s),
         )
-    tpot_ar_s, tokens_ar = _closed_loop(concurrency, plain_s, 1.0, prompt_s[0], traffic.output_tokens)
-    tpot_sd_s, tokens_sd = _closed_loop(concurrency, speculative_s, length, prompt_s[1], traffic.output_tokens)
+    tpot_ar_s, tokens_ar = closed_loop(concurrency, plain_s, 1.0, prompt_s[0], traffic.output_tokens)
+    tpot_sd_s, tokens_sd = closed_loop(concurrency, speculative_s, length, prompt_s[1], traffic.output_tokens)
     fits = None
     if memory is not None:
         fits = concurrency <= min(_fitting(memory.plain_tokens, traffic), _fitting(memory.speculative_tokens, traffic))
@@ -311,8 +311,8 @@ def _point(
     )
 
 
-def _closed_loop(
-    concurrency: int, step_s: float, length: float, prompt_s: float, output_tokens: float
+def closed_loop(
+    concurrency: float, step_s: float, length: float, prompt_s: float, output_tokens: float
 ) -> tuple[float, float]:
     """TPOT and output tokens a second of a closed loop whose requests follow one another.
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from loadgen.adapters.clock import MonotonicClock
 from loadgen.adapters.profiles import DRAFTER_KEYS, EngineName
 from loadgen.core.errors import ConfigError
 from loadgen.core.simulation.engine import Engine, Limits
@@ -23,6 +22,7 @@ from loadgen.sim.server.dialect import Dialect, ServerFacts
 from loadgen.sim.server.faults import parse_faults
 from loadgen.sim.server.language import LanguageModel
 from loadgen.sim.server.llamacpp import LlamacppDialect
+from loadgen.sim.server.punctual import PunctualClock
 from loadgen.sim.server.sglang import SglangDialect
 from loadgen.sim.server.tensorrt_llm import TensorrtLlmDialect
 from loadgen.sim.server.vllm import VllmDialect
@@ -53,7 +53,7 @@ def simulator_of(options: SimOptions, *, warn: Callable[[str], None]) -> Simulat
         facts=facts,
         engine=engines_of(options, facts, server),
         language=LanguageModel(output_tokens=server.workload.output_tokens, lossy_ratio=faults.lossy_ratio),
-        clock=MonotonicClock(),
+        clock=PunctualClock(),
         warn=warn,
         faults=faults,
         speed=options.speed,

@@ -12,8 +12,8 @@ async def test_it_never_ends_early_and_lets_others_run():
     async def beside() -> None:
         nonlocal turns
         while True:
-            await asyncio.sleep(0)
             turns += 1
+            await asyncio.sleep(0)
 
     task = asyncio.create_task(beside())
     for length_ns in (-1_000_000, 0, 50_000, 199_999, 1_000_000, 5_000_000):

@@ -1,6 +1,6 @@
 """What `doctor` looks at: this machine, this client's transports against a known-truth server, and a target."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from loadgen.adapters.clock import MonotonicClock
@@ -113,6 +113,16 @@ def target_checks(facts: TargetFacts, endpoint: Endpoint, scrubber: Scrubber) ->
             ability("token_ids", can.token_ids, "tokens of each event are not told this way"),
             ability("logprobs", can.logprobs, "tokens of each event are not told this way"),
         ]
+    checks += [told(name, value) for name, value in _setup(facts)]
+    checks.append(
+        Check(
+            name="target.acceptance",
+            ok=can.acceptance is not False,
+            value=can.acceptance,
+            required=False,
+            advice="acceptance of each request will not be told (vLLM: --per-request-spec-decode-metrics detailed)",
+        )
+    )
     checks.append(
         Check(
             name="target.metrics",
@@ -123,6 +133,22 @@ def target_checks(facts: TargetFacts, endpoint: Endpoint, scrubber: Scrubber) ->
         )
     )
     return checks
+
+
+def _setup(facts: TargetFacts) -> Iterator[tuple[str, str | int | bool | None]]:
+    """What the server said of its configuration, as far as it said anything."""
+    speculation, configuration = facts.speculation, facts.configuration
+    if configuration is not None:
+        yield "speculates", configuration.speculates
+    if speculation is not None:
+        yield "speculation.method", speculation.method
+        yield "speculation.draft_tokens", speculation.draft_tokens
+        yield "speculation.forced", speculation.forced
+        yield "speculation.lossy", None if speculation.lossy is None else ", ".join(speculation.lossy) or False
+    if configuration is not None:
+        yield "prefix_caching", configuration.prefix_caching
+        yield "max_num_seqs", configuration.max_num_seqs
+    yield "cache_reset", facts.cache_reset_path
 
 
 def _transports(truth: TruthServer) -> dict[str, tuple[TransportFactory, Limits]]:

@@ -4,7 +4,7 @@ Facts come from what the server says (`/v1/models`, `/version`, `/metrics`, an e
 with one tiny request a capability. An optional page that is missing is a fact, never an error.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx2
@@ -75,6 +75,8 @@ async def probe_target(
     capabilities, refusals = Capabilities(acceptance=told.tells_acceptance), dict[str, str]()
     if try_requests:
         capabilities, refusals = await try_streams(control, endpoint, chosen, ask_acceptance=engine == "sglang")
+        if capabilities.acceptance is None:
+            capabilities = replace(capabilities, acceptance=told.tells_acceptance)
     return TargetFacts(
         models=models,
         model=chosen,

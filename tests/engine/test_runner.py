@@ -13,6 +13,7 @@ from loadgen.core.request import Conversation, Endpoint, Messages, Phase, Reques
 from loadgen.core.run import Load, LoadMode
 from loadgen.core.schedule.arrivals import constant_offsets
 from loadgen.core.schedule.plan import plan
+from loadgen.engine.ports import ServerProbe
 from loadgen.engine.runner import Run, RunEnd, RunSettings
 from tests.fakes.scripted_transport import MemorySink, Script, ScriptedTransport, chat_stream
 from tests.fakes.virtual_time import FakeClock, VirtualTimeLoop, run_virtual
@@ -38,11 +39,13 @@ class Bench:
         conversations: Iterator[Conversation] | None = None,
         sink: MemorySink | None = None,
         offsets: Iterator[int] | None = None,
+        probe: ServerProbe | None = None,
         **settings: Any,
     ) -> None:
         self.clock = FakeClock()
         self.transport = ScriptedTransport(self.clock, answer)
         self.sink = sink or MemorySink()
+        self.probe = probe
         if load.mode is LoadMode.RATE and offsets is None:
             assert load.request_rate_rps is not None
             offsets = constant_offsets(load.request_rate_rps)
@@ -58,7 +61,14 @@ class Bench:
         self.settings = RunSettings(load=load, endpoint=Endpoint.CHAT, template=TEMPLATE, **settings)
 
     def start(self) -> Run:
-        self.run = Run(self.planned, self.settings, clock=self.clock, transport=self.transport, sink=self.sink)
+        self.run = Run(
+            self.planned,
+            self.settings,
+            clock=self.clock,
+            transport=self.transport,
+            sink=self.sink,
+            probe=self.probe,
+        )
         return self.run
 
     def execute(self, *, during: Callable[[Run], Any] | None = None) -> RunEnd:
@@ -462,3 +472,51 @@ def test_warm_up_keeps_to_the_cap() -> None:
     bench.execute()
     assert bench.transport.peak == 8
     assert len(bench.sink.records) == 120
+
+
+class WatchingProbe:
+    """Notes when it is called, in ns of the run's axis."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.before_ns = self.after_ns = self.beats = 0
+        self.cancelled = False
+        self._over = asyncio.Event()
+
+    async def before(self) -> None:
+        await asyncio.sleep(0.5)
+        self.before_ns = self.clock.now_ns()
+
+    async def during(self) -> None:
+        try:
+            while not self._over.is_set():
+                await asyncio.sleep(0.1)
+                self.beats += 1
+        except asyncio.CancelledError:
+            self.cancelled = True
+            raise
+
+    async def after(self) -> None:
+        self.after_ns = self.clock.now_ns()
+        self._over.set()
+
+
+def test_the_server_is_read_before_during_and_after_all_requests() -> None:
+    """No request leaves before the first reading is done, and the last begins when the last request has ended."""
+    probe = WatchingProbe()
+    bench = Bench(closed(2, num_requests=10), probe=probe)
+    bench.execute()
+    records = bench.sink.records
+    assert probe.before_ns < min(record.sent_ns or 0 for record in records)
+    assert probe.after_ns >= max(record.closed_ns or 0 for record in records)
+    assert probe.beats >= 9
+    assert not probe.cancelled
+
+
+def test_a_run_that_fails_does_not_leave_its_probe_behind() -> None:
+    """The disk is full: the fault is raised, and nothing reads on."""
+    probe = WatchingProbe()
+    with pytest.raises(StoreError):
+        Bench(closed(2, num_requests=10), probe=probe, sink=MemorySink(fail_after=3)).execute()
+    assert probe.cancelled
+    assert probe.after_ns == 0

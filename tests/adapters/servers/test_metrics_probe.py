@@ -1,0 +1,222 @@
+"""Metrics pages read around and during a run, in real time, from a server that does as it is told."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import httpx2
+import pytest
+
+from loadgen.adapters.clock import MonotonicClock
+from loadgen.adapters.servers.control import Control
+from loadgen.adapters.servers.probe import EngineReader, MetricsPage, MetricsProbe, Reader, gpu_reader
+from loadgen.core.server.sample import GPU_SOURCE, Scrape
+from loadgen.core.server.window import whole_run
+
+Answer = Callable[[int], httpx2.Response]
+"""From the number of the reading, counted from 1, to what is answered."""
+
+INTERVAL_S = 0.05
+
+
+class Served:
+    """A page, how often it was asked for, and for how many askers at once."""
+
+    def __init__(self, answer: Answer, *, takes_s: float = 0.0) -> None:
+        self._answer, self._takes_s = answer, takes_s
+        self.asked = self.open = self.most_open = 0
+
+    async def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        self.asked += 1
+        number = self.asked
+        self.open += 1
+        self.most_open = max(self.open, self.most_open)
+        await asyncio.sleep(self._takes_s)
+        self.open -= 1
+        return self._answer(number)
+
+
+class Kept:
+    """What the probe read."""
+
+    def __init__(self) -> None:
+        self.scrapes: list[Scrape] = []
+
+    def put(self, scrape: Scrape) -> None:
+        self.scrapes.append(scrape)
+
+
+def tokens(count: float) -> httpx2.Response:
+    """A vLLM page that has generated so many."""
+    return httpx2.Response(200, text=f'vllm:generation_tokens_total{{engine="0",model_name="m"}} {count}\n')
+
+
+@asynccontextmanager
+async def probing(
+    *served: Served, kept: Kept, reader: Reader | None = None, source: str | None = None
+) -> AsyncIterator[MetricsProbe]:
+    """A probe of these pages, named 0, 1, ... unless `source` names the only one."""
+    clock = MonotonicClock()
+    pages = []
+    for number, page in enumerate(served):
+        client = httpx2.AsyncClient(transport=httpx2.MockTransport(page), base_url="http://server")
+        pages.append(
+            MetricsPage(
+                source=source or str(number),
+                control=Control(client),
+                path="/metrics",
+                reader=reader or EngineReader("vllm", "m"),
+            )
+        )
+    try:
+        yield MetricsProbe(pages, clock=clock, sink=kept, interval_s=INTERVAL_S)
+    finally:
+        clock.close()
+
+
+async def read(*served: Served, run_s: float = 0.0, reader: Reader | None = None, source: str | None = None) -> Kept:
+    """All that is read around and during a run of that length."""
+    kept = Kept()
+    async with probing(*served, kept=kept, reader=reader, source=source) as probe, asyncio.timeout(5):
+        await probe.before()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(probe.during())
+            await asyncio.sleep(run_s)
+            await probe.after()
+    return kept
+
+
+def generated(scrape: Scrape) -> float | None:
+    return scrape.samples[0].counters.generation_tokens
+
+
+async def test_a_page_is_read_before_and_after_until_it_stands_still() -> None:
+    """Counts that come a moment late are waited for: the last two readings agree."""
+    kept = await read(Served(lambda number: tokens({1: 10, 2: 90, 3: 95}.get(number, 100))))
+    assert [generated(scrape) for scrape in kept.scrapes] == [10, 90, 95, 100, 100]
+    assert whole_run(kept.scrapes).counters.generation_tokens == 90
+
+
+async def test_counts_that_never_stand_still_are_not_waited_for_without_end() -> None:
+    """A server that others use."""
+    served = Served(tokens)
+    await read(served)
+    assert 4 <= served.asked <= 7
+
+
+async def test_a_page_is_read_on_its_beats() -> None:
+    """Every 50 ms for 0.4 s, with before and after; instants ascend."""
+    kept = await read(Served(lambda number: tokens(7)), run_s=0.4)
+    assert 6 <= len(kept.scrapes) <= 12
+    instants = [scrape.taken_ns for scrape in kept.scrapes]
+    assert instants == sorted(instants)
+    assert {scrape.source for scrape in kept.scrapes} == {"0"}
+
+
+async def test_a_slow_page_misses_beats_and_another_does_not() -> None:
+    """A page of 0.15 s is never asked for twice at once; its neighbour keeps its beats meanwhile."""
+    slow, quick = Served(lambda number: tokens(7), takes_s=0.15), Served(lambda number: tokens(8))
+    kept = await read(slow, quick, run_s=0.4)
+    assert (slow.most_open, quick.most_open) == (1, 1)
+    assert slow.asked < quick.asked
+    took_s = [scrape.took_ns / 1e9 for scrape in kept.scrapes if scrape.source == "0"]
+    assert min(took_s) >= 0.15
+
+
+async def test_all_pages_together_are_bounded() -> None:
+    """Eight pages on beats of 50 ms would be 160 readings a second; 20 are what there are."""
+    served = [Served(lambda number: tokens(7)) for _ in range(8)]
+    kept = Kept()
+    async with probing(*served, kept=kept) as probe:
+        watching = asyncio.ensure_future(probe.during())
+        await asyncio.sleep(0.5)
+        watching.cancel()
+        await asyncio.wait([watching])
+    assert sum(page.asked for page in served) == 20
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (httpx2.Response(500, text="broken"), "HTTP 500"),
+        (httpx2.Response(302, headers={"Location": "http://elsewhere/"}), "HTTP 302"),
+        (httpx2.Response(200, text="<html>"), "not a metrics page"),
+        (httpx2.Response(200, text="vllm:prompt_tokens_total 1"), "cut off"),
+        (httpx2.Response(200, text="# nothing\n"), "nothing on the page"),
+    ],
+)
+async def test_what_cannot_be_read_is_kept_with_its_reason(answer: httpx2.Response, reason: str) -> None:
+    """The run goes on, and nothing is zero."""
+    kept = await read(Served(lambda number: answer))
+    assert len(kept.scrapes) == 2, "a page without counts is not waited for"
+    for scrape in kept.scrapes:
+        assert scrape.samples == ()
+        assert scrape.fault is not None
+        assert reason in scrape.fault
+
+
+async def test_a_server_that_went_away() -> None:
+    """Readable, then refused: a fault in words."""
+
+    def answer(number: int) -> httpx2.Response:
+        if number > 1:
+            raise httpx2.ConnectError("connection refused")
+        return tokens(5)
+
+    first, last = (await read(Served(answer))).scrapes
+    assert (generated(first), first.fault) == (5, None)
+    assert last.fault == "ConnectError: connection refused"
+
+
+async def test_iterations_of_a_queue_are_read_once_and_none_is_lost() -> None:
+    """TensorRT-LLM's list is emptied by reading, also by the one under way when the run ends: its sums go on."""
+    waiting = iter([3, 4, 5])
+
+    def answer(number: int) -> httpx2.Response:
+        first = sum((3, 4, 5)[: number - 1])
+        rows = [
+            {"iter": first + row + 1, "inflightBatchingStats": {"numGenRequests": 2}} for row in range(next(waiting, 0))
+        ]
+        return httpx2.Response(200, content=json.dumps(rows).encode())
+
+    served = Served(answer, takes_s=0.1)
+    kept = await read(served, run_s=0.12, reader=EngineReader("tensorrt-llm", "m"))
+    steps = [scrape.samples[0].counters.decode_steps for scrape in kept.scrapes]
+    assert steps[:3] == [6, 14, 24]
+    assert set(steps[3:]) <= {24}
+
+
+async def test_gpus_have_a_page_of_their_own() -> None:
+    """Power that never stands still does not keep the run waiting."""
+    page = 'DCGM_FI_DEV_POWER_USAGE{{gpu="0",Hostname="h"}} {}\n'
+    served = Served(lambda number: httpx2.Response(200, text=page.format(100 + number)))
+    kept = await read(served, reader=gpu_reader, source=GPU_SOURCE)
+    assert [scrape.gpus[0].power_w for scrape in kept.scrapes] == [101, 102]
+
+
+@pytest.mark.parametrize(
+    ("engine", "page", "known"),
+    [
+        (None, 'vllm:generation_tokens_total{model_name="m"} 5\n', True),
+        ("a-gateway", "llamacpp:tokens_predicted_total 5\n", True),
+        ("a-gateway", "gateway_requests_total 5\n", False),
+    ],
+)
+async def test_a_page_of_an_unknown_engine_is_known_by_its_metrics(engine: str | None, page: str, known: bool) -> None:
+    """A gateway in front of replicas whose pages were named."""
+    served = Served(lambda number: httpx2.Response(200, text=page))
+    first, *_ = (await read(served, reader=EngineReader(engine, "m"))).scrapes
+    assert (generated(first) if known else first.fault) == (
+        5 if known else "no metric of a known engine is on the page"
+    )
+
+
+@pytest.mark.slow
+async def test_a_page_that_hangs_is_given_up() -> None:
+    """After five seconds, by the reading alone; the others go on."""
+    kept = Kept()
+    async with probing(Served(tokens, takes_s=60), Served(tokens), kept=kept) as probe:
+        await probe.before()
+    faults = {scrape.source: scrape.fault for scrape in kept.scrapes}
+    assert faults == {"0": "no answer within 5 s", "1": None}

@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from loadgen.adapters.servers.redaction import names_secret, without_secrets
-from loadgen.adapters.yaml_file import FieldError, KeyPath, load_yaml, validated
+from loadgen.adapters.yaml_file import FieldError, load_yaml, validated
 from loadgen.core.errors import ConfigError
 from loadgen.core.experiment.plan import Order, PlannedArm, Role
 from loadgen.core.request import Endpoint
@@ -36,6 +36,7 @@ PORT = "{port}"
 
 _LENGTH, _ACCEPTED = "{length}", "{accepted}"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
+_FLAG = re.compile(r"--([a-z-]+)(: )?")
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _ANY_URL = "http://server"
 _SIM_ANSWERED_HERE = frozenset({"host", "port", "until_stdin_closes", "json_output"})
@@ -478,21 +479,22 @@ class ExperimentFile(_Section):
                 self._options(_ANY_URL, **ladder)
             except ValidationError as error:
                 problem = error.errors(include_url=False)[0]
-                keys = self._keys_of(problem["loc"]) or ("load",)
-                raise FieldError(_plain(problem["msg"]), *keys) from None
+                message = problem["msg"].removeprefix("Value error, ")
+                flag = _FLAG.match(message)
+                names = [str(part) for part in problem["loc"][:1]] or ([flag[1].replace("-", "_")] if flag else [])
+                message = message[flag.end() :] if flag and flag[2] else message[0].lower() + message[1:]
+                raise FieldError(
+                    message, *(key for name in names for key in (*_SECTION_OF.get(name, ()), name))
+                ) from None
 
-    def _keys_of(self, loc: KeyPath) -> KeyPath:
-        """Where in this file an option of a run stands."""
-        for section, model in (
-            (("workload", "synthetic"), SyntheticSection),
-            (("workload",), WorkloadSection),
-            (("load",), LoadSection),
-            (("level",), LevelSection),
-        ):
-            if loc and loc[0] in model.model_fields:
-                return (*section, *loc)
-        return loc
 
+_SECTION_OF: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(LevelSection.model_fields, ("level",)),
+    **dict.fromkeys(LoadSection.model_fields, ("load",)),
+    **dict.fromkeys(WorkloadSection.model_fields, ("workload",)),
+    **dict.fromkeys(SyntheticSection.model_fields, ("workload", "synthetic")),
+}
+"""Where in this file an option of `run` stands."""
 
 _OF_EVERY_RUN = (
     *("endpoint", "model", "api_key_env", "slo", "slo_attainment"),
@@ -535,8 +537,3 @@ def _expanded(text: str, variables: Mapping[str, str]) -> str:
         return variables[match[1]]
 
     return _VARIABLE.sub(value, text)
-
-
-def _plain(message: str) -> str:
-    text = message.removeprefix("Value error, ")
-    return text if text.startswith("-") else text[0].lower() + text[1:]

@@ -143,9 +143,10 @@ def _estimate(experiment: ExperimentFile, plan: Plan, lengths: _Lengths) -> Esti
     expected = {}
     for arm in plan.arms:
         start_s = START_S[kinds[arm.of]] if experiment.start_time is None else experiment.start_time
-        expected[arm.name] = Expected(
-            start_s=start_s, tpot_s={level: _tpot_s(experiment, arm, level, lengths) for level in plan.levels}
-        )
+        answer_s = None
+        if lengths.output_tokens is not None:
+            answer_s = {level: _answer_s(experiment, arm, level, lengths) for level in plan.levels}
+        expected[arm.name] = Expected(start_s=start_s, answer_s=answer_s)
     return estimate(
         plan,
         expected,
@@ -173,27 +174,32 @@ def _basis(experiment: ExperimentFile, lengths: _Lengths) -> Iterator[str]:
         yield f"{duration_text(start_s)} for a start by {kind}{guess}"
 
 
-def _tpot_s(experiment: ExperimentFile, arm: PlannedArm, level: PlannedLevel, lengths: _Lengths) -> float:
-    """Seconds of a token of one answer, as the model of a simulated server has it."""
-    section = experiment.arms[arm.of]
-    if section.sim is None or lengths.output_tokens is None:
-        return TPOT_S
+def _answer_s(experiment: ExperimentFile, arm: PlannedArm, level: PlannedLevel, lengths: _Lengths) -> float:
+    """Seconds of one answer at a level, as the model of a simulated server has it."""
+    section, output_tokens = experiment.arms[arm.of], lengths.output_tokens
+    assert output_tokens is not None
+    if section.sim is None:
+        return output_tokens * TPOT_S
     options = section.sim_options(forced_length=arm.forced_length)
     if level.load.mode is LoadMode.CONCURRENCY:
-        return _modelled_tpot_s(options, level.value, lengths)
-    tpot_s = _modelled_tpot_s(options, 1, lengths)
+        return _modelled_answer_s(options, level.value, lengths.input_tokens, output_tokens)
+    answer_s = _modelled_answer_s(options, 1, lengths.input_tokens, output_tokens)
     for _ in range(_LITTLE_ROUNDS):  # by Little's law: in flight is rate times how long an answer takes
-        tpot_s = _modelled_tpot_s(options, max(1.0, level.value * lengths.output_tokens * tpot_s), lengths)
-    return tpot_s
+        concurrency = max(1.0, level.value * answer_s)
+        answer_s = _modelled_answer_s(options, concurrency, lengths.input_tokens, output_tokens)
+    return answer_s
 
 
-def _modelled_tpot_s(options: SimOptions, concurrency: float, lengths: _Lengths) -> float:
+def _modelled_answer_s(
+    options: SimOptions, concurrency: float, input_tokens: float | None, output_tokens: float
+) -> float:
+    """Beyond the most that the server takes at once, answers wait for one another."""
     server = modelled_server(options)
     speculator = facts_of(options, server).speculator
     target = server.step if options.step_time is None else options.step_time
     batch = min(concurrency, options.max_num_seqs)
-    prompt, output = lengths.input_tokens or server.workload.prompt_tokens, lengths.output_tokens or 1.0
-    context, prompt_token_s, length = prompt + output / 2, target.per_token_s, 1.0
+    prompt = server.workload.prompt_tokens if input_tokens is None else input_tokens
+    context, prompt_token_s, length = prompt + output_tokens / 2, target.per_token_s, 1.0
     if speculator is None:
         step_s = plain_step_s(target, batch=batch, context_tokens=context)
     else:
@@ -208,8 +214,8 @@ def _modelled_tpot_s(options: SimOptions, concurrency: float, lengths: _Lengths)
         )
         length = speculator.tokens_per_step(drafts)
         prompt_token_s += speculator.drafting.prompt_token_s
-    tpot_s, _ = closed_loop(batch, step_s, length, prompt * prompt_token_s, output)
-    return tpot_s * max(1.0, concurrency / batch) / options.speed
+    _, tokens_per_s = closed_loop(batch, step_s, length, prompt * prompt_token_s, output_tokens)
+    return concurrency * output_tokens / tokens_per_s / options.speed
 
 
 def _notes(experiment: ExperimentFile, plan: Plan, found: Estimate, facts: TraceFacts) -> Iterator[str]:

@@ -4,17 +4,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from loadgen.core.experiment.plan import Plan, PlannedLevel, Sitting
+from loadgen.core.experiment.plan import Plan, PlannedLevel
 from loadgen.core.run import LoadMode
 from loadgen.core.units import duration_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What an arm is expected to take: `start_s` for a start, `tpot_s` for a token of one answer at each level."""
+    """What an arm is expected to take: `start_s` for a start, `answer_s` for an answer at each level.
+
+    Without `answer_s` that is not known.
+    """
 
     start_s: float
-    tpot_s: Mapping[PlannedLevel, float]
+    answer_s: Mapping[PlannedLevel, float] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +25,8 @@ class Estimate:
     """Requests and tokens of the whole experiment, warm-up included, and its time.
 
     Tokens are what the data tells or asks for, None when it does not. `duration_s` is None when the length of answers
-    is not known, `price` when that or the price of an hour is not. `sittings_s` is by the name of a sitting. `basis`
-    says what the times rest on.
+    of some arm is not known, `price` when that or the price of an hour is not. `sittings_s` is by the name of a
+    sitting. `basis` says what the times rest on.
     """
 
     requests: int
@@ -64,19 +67,16 @@ def estimate(
     """
     warmup = sum(level.warmup_requests for level in plan.levels) * len(plan.sittings)
     requests = warmup + sum(level.load.num_requests or 0 for level in plan.levels) * len(plan.sittings)
+    starts_s = [expected[sitting.arm.name].start_s for sitting in plan.sittings]
     sittings_s: dict[str, float] = {}
+    for sitting, start_s in zip(plan.sittings, starts_s, strict=True):
+        answer_s = expected[sitting.arm.name].answer_s
+        if answer_s is not None:
+            levels_s = math.fsum(level_s(level, answer_s[level]) + cooldown_s for level in sitting.levels)
+            sittings_s[sitting.name] = levels_s + (0.0 if together else start_s)
     duration_s = price = None
-    if output_tokens is not None:
-        for sitting in plan.sittings:
-            sittings_s[sitting.name] = _sitting_s(sitting, expected[sitting.arm.name], output_tokens, cooldown_s)
-        starts_s = [expected[sitting.arm.name].start_s for sitting in plan.sittings]
-        starting_s = plan.repeats * max(starts_s) if together else math.fsum(starts_s)
-        duration_s = starting_s + math.fsum(sittings_s.values())
-        if not together:
-            sittings_s = {
-                sitting.name: start_s + sittings_s[sitting.name]
-                for sitting, start_s in zip(plan.sittings, starts_s, strict=True)
-            }
+    if len(sittings_s) == len(plan.sittings):
+        duration_s = math.fsum(sittings_s.values()) + (plan.repeats * max(starts_s) if together else 0.0)
         price = None if price_per_hour is None else duration_s / 3600 * price_per_hour
     return Estimate(
         requests=requests,
@@ -90,21 +90,12 @@ def estimate(
     )
 
 
-def level_s(level: PlannedLevel, *, tpot_s: float, output_tokens: float) -> float:
+def level_s(level: PlannedLevel, answer_s: float) -> float:
     """Seconds of one run: a closed loop's slots are always taken, an open loop lasts as long as its arrivals.
 
-    The last answer ends alone. What prompts take is only in it as far as it is in `tpot_s`.
+    The last answer ends alone.
     """
-    answer_s = output_tokens * tpot_s
     requests = (level.load.num_requests or 0) + level.warmup_requests
     if level.load.mode is LoadMode.CONCURRENCY:
         return max(1.0, requests / level.value) * answer_s
     return requests / level.value + answer_s
-
-
-def _sitting_s(sitting: Sitting, expected: Expected, output_tokens: float, cooldown_s: float) -> float:
-    """All levels, each with the pause after it."""
-    return math.fsum(
-        level_s(level, tpot_s=expected.tpot_s[level], output_tokens=output_tokens) + cooldown_s
-        for level in sitting.levels
-    )

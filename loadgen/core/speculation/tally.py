@@ -1,6 +1,6 @@
 """The speculation section of a summary, from records taken one by one and the server's counters beside them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from loadgen.core.metrics.summary import AcceptanceView, CategoryAcceptance, Speculation
@@ -64,7 +64,11 @@ class AcceptanceTally:
         headline = self._headline(measured, blocks, counters, stream)
         if headline is None:
             return None
-        per_step = _tokens_per_step(measured, stream, counters, blocks)
+        agreement = compared(merged((measured, self._others)), server.run, draft_tokens=self._draft_tokens)
+        events_are_steps = not measured.oversize_events and all(
+            one.agrees is not False for one in agreement if one.right == Origin.STREAM
+        )
+        per_step = _tokens_per_step((stream, counters, blocks) if events_are_steps else (counters, stream, blocks))
         coverage = headline.coverage_ratio
         if coverage is None and counters is not None:
             coverage = counters.coverage_ratio
@@ -89,7 +93,7 @@ class AcceptanceTally:
             by_output_position=self._positions.result(),
             by_category=self._categories(),
             views=tuple(view for view in views if view is not None),
-            agreement=compared(merged((measured, self._others)), server.run, draft_tokens=self._draft_tokens),
+            agreement=agreement,
             notes=tuple(self._notes(measured, headline, coverage, per_step)),
         )
 
@@ -134,7 +138,7 @@ class AcceptanceTally:
                     steps=view.steps,
                     acceptance_length=view.acceptance_length,
                     acceptance_ratio=view.acceptance_ratio,
-                    tokens_per_step=_tokens_per_step(pool, stream, None, view),
+                    tokens_per_step=_tokens_per_step((stream, view)),
                 )
             )
         return tuple(found)
@@ -203,11 +207,6 @@ def _several_tokens(stream: AcceptanceView) -> bool:
     return sum(stream.histogram[1:]) >= MIN_SEVERAL_TOKENS_RATIO * stream.steps
 
 
-def _tokens_per_step(
-    pool: RequestPool, stream: AcceptanceView | None, counters: AcceptanceView | None, other: AcceptanceView | None
-) -> float | None:
-    """From the events while each is a step, since those tokens reached the client; else as the server counts them."""
-    views = [stream, counters, other]
-    if pool.oversize_events:
-        views = [counters, stream, other]
+def _tokens_per_step(views: Iterable[AcceptanceView | None]) -> float | None:
+    """Of the first view that has it: the events while each is a step, since those tokens reached the client."""
     return next((view.tokens_per_step for view in views if view is not None and view.tokens_per_step is not None), None)

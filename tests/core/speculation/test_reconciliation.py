@@ -102,6 +102,8 @@ def test_merged_events_show_more_than_was_accepted() -> None:
     found = finding(server, records)
     assert found.severity == "warning"
     assert "accepted tokens are 10 by the answers' own accounts and 15 by the events" in found.evidence
+    assert "Trust the server's own figures" in found.advice
+    assert spec.tokens_per_step == pytest.approx(25 / 15)  # the counters', not 25 / 10 of the events
 
 
 def test_what_no_event_shows_as_a_step_is_allowed() -> None:
@@ -188,6 +190,7 @@ def test_foreign_traffic_disagrees() -> None:
     found = finding(server, some(server), drafts=22, drafted_tokens=88, decode_steps=33)
     assert found is not None
     assert "steps are 22 by the server's counters and 20 by the answers' own accounts" in found.evidence
+    assert "other requests" in found.advice
 
 
 def test_a_difference_of_half_a_percent_is_no_finding() -> None:

@@ -28,7 +28,7 @@ def inside_ratio(t: float, degrees: float) -> float:
 def critical(confidence_ratio: float, degrees: float) -> float:
     """The t with P(|T| < t) = `confidence_ratio`, which lies between 0 and 1, both excluded; by bisection."""
     low, high = 0.0, math.pi / 2
-    for _ in range(50):
+    for _ in range(42):
         middle = (low + high) / 2
         if inside_ratio(math.sqrt(degrees) * math.tan(middle), degrees) < confidence_ratio:
             low = middle

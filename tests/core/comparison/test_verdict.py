@@ -97,14 +97,14 @@ def test_faster_up_to_stops_at_the_first_level_that_is_not() -> None:
 
 
 def test_a_ladder_of_a_baseline_against_itself_claims_nothing() -> None:
-    """Something is claimed in 5 % of such ladders at most: of 300, in 15 and three standard deviations of chance."""
+    """Something is claimed in 5 % of such ladders at most: of 120, in 6 and three standard deviations of chance."""
     rng = np.random.default_rng(5)
     false = 0
-    for _ in range(300):
+    for _ in range(120):
         ratios = []
         for level in LEVELS:
             found = ratio(*experiment(World(start=0.03), rng, repeats=3, requests=30, level=level), "tpot_s.mean")
             assert found is not None
             ratios.append(found)
         false += set(claims(ratios)) != {Claim.NO_DIFFERENCE}
-    assert false <= 15 + 3 * math.sqrt(300 * 0.05 * 0.95)
+    assert false <= 6 + 3 * math.sqrt(120 * 0.05 * 0.95)

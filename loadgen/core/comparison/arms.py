@@ -100,9 +100,14 @@ class ArmsComparison:
     notes: tuple[str, ...]
 
     @property
+    def ladders(self) -> tuple[ArmLadder, ...]:
+        """Of every arm, the baseline's first."""
+        return (self.baseline, *self.arms)
+
+    @property
     def valid(self) -> bool:
         """Whether every measurement of it is."""
-        return all(level.measurement.valid for ladder in (self.baseline, *self.arms) for level in ladder.levels)
+        return all(level.measurement.valid for ladder in self.ladders for level in ladder.levels)
 
 
 def compare(

@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
+from loadgen.core.comparison.verdict import FAMILY_ERROR_RATIO
 from loadgen.report.comparison.charts import length_charts, load_charts, speedup_chart
 from loadgen.report.comparison.words import (
-    CLAIM_WORDS,
     conclusion,
     crossover_bounds,
     crossover_figure,
     doubts,
     headline,
     interval,
+    load_unit,
     pays_text,
     remarks,
     subtitle,
@@ -31,7 +32,10 @@ _OTHER_RATIOS = (
 _DEFINITIONS = (
     ("Speedup", "mean TPOT of the baseline over that of the arm, of the same requests; above 1 the arm is faster"),
     ("Interval", "in 95 of 100 repetitions such an interval holds the true value, for one level taken by itself"),
-    ("Claim", "faster or slower is said so that over all levels of an arm at most 5 in 100 such ladders err"),
+    (
+        "Claim",
+        f"made for all levels of an arm together: at most {FAMILY_ERROR_RATIO:.0%} of such ladders hold a false one",
+    ),
     ("Tokens per step", "tokens that a decode step emits for one request, over all decode steps, drafted for or not"),
     ("Has to emit", "tokens per step at which mean TPOT would be the baseline's: tokens per step over the speedup"),
     ("Stops paying", "where the speedup falls to 1, on a straight line between the logarithms of neighbouring levels"),
@@ -92,8 +96,9 @@ def _figure(ladder: ArmLadder, comparison: ArmsComparison) -> page.Figure:
     if found is not None:
         value = crossover_figure(found, top=top)
         beside = pays_text(found, comparison.variable, top=top) if found.reason else crossover_bounds(found, top=top)
-    unit = "concurrent" if comparison.variable == "concurrency" else "requests/s"
-    return page.Figure(label=f"{ladder.arm.label} pays up to", value=value, unit=unit, beside=beside)
+    return page.Figure(
+        label=f"{ladder.arm.label} pays up to", value=value, unit=load_unit(comparison.variable), beside=beside
+    )
 
 
 def _level_table(comparison: ArmsComparison) -> str:
@@ -108,11 +113,7 @@ def _level_table(comparison: ArmsComparison) -> str:
         "tokens/s",
         "claim",
     )
-    rows = [
-        row
-        for ladder in (comparison.baseline, *comparison.arms)
-        for row in (_level_row(ladder, level) for level in ladder.levels)
-    ]
+    rows = [row for ladder in comparison.ladders for row in (_level_row(ladder, level) for level in ladder.levels)]
     caption = "Speedup is that of mean TPOT, with its 95% interval; a dash: not known, or the baseline's own."
     return page.data_table(caption, page.head_row(titles), rows, "Level table", page.FULL)
 
@@ -129,7 +130,7 @@ def _level_row(ladder: ArmLadder, level: ArmLevel) -> str:
         milliseconds(level.tpot_s),
         number(level.output_tokens_per_s),
     )
-    word = DASH if gain is None else CLAIM_WORDS[gain.verdict.claim]
+    word = DASH if gain is None else gain.verdict.claim
     if not level.measurement.valid:
         word = "invalid measurement"
     bad = "" if level.measurement.valid else ' class="bad"'

@@ -29,7 +29,7 @@ _COLOURS = {Claim.FASTER: "green", Claim.SLOWER: "red", Claim.NO_DIFFERENCE: ""}
 def comparison_text(comparison: ArmsComparison, *, width: int = 100, color: bool = False) -> str:
     """Whether it may be believed, what each arm comes to, then level by level: speedup, why, and absolute values."""
     room = width - INDENT
-    arms, everyone = comparison.arms, (comparison.baseline, *comparison.arms)
+    arms, everyone = comparison.arms, comparison.ladders
 
     def table(ladders: Sequence[ArmLadder], cell: Callable[[ArmLevel], Text], note: str = "") -> RenderableType:
         return _by_level(comparison, ladders, cell, room, note)

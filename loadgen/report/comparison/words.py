@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from loadgen.core.analysis.verdict import Severity
 from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison, Gain
 from loadgen.core.comparison.crossover import Crossover, NoCrossover
-from loadgen.core.comparison.verdict import Claim
+from loadgen.core.comparison.verdict import FAMILY_ERROR_RATIO, Claim
 from loadgen.core.stats.bootstrap import Estimate
 from loadgen.report.verdict import Doubt, Headline, valid_headline
 from loadgen.report.words import DASH, asked, number, printable, variable_text
 
 CLAIM_MARKS = {Claim.FASTER: "✓", Claim.SLOWER: "✗", Claim.NO_DIFFERENCE: "~"}
-CLAIM_WORDS = {Claim.FASTER: "faster", Claim.SLOWER: "slower", Claim.NO_DIFFERENCE: "no difference seen"}
 CLAIM_LEGEND = (
-    "✓ faster, ✗ slower, ~ no difference seen: for all levels of an arm together at most 5% of such claims err"
+    ", ".join(f"{mark} {claim}" for claim, mark in CLAIM_MARKS.items())
+    + f"; at most {FAMILY_ERROR_RATIO:.0%} of such ladders hold a false claim"
 )
 
 TPOT = "tpot_s.mean"
@@ -21,12 +21,11 @@ TPOT = "tpot_s.mean"
 
 def headline(comparison: ArmsComparison) -> Headline:
     """Whether the measurements may be believed, and which may not."""
-    ladders = (comparison.baseline, *comparison.arms)
-    bad = [(ladder, level) for ladder in ladders for level in ladder.levels if not level.measurement.valid]
+    bad = [(ladder, level) for ladder in comparison.ladders for level in ladder.levels if not level.measurement.valid]
     if bad:
         return Headline(words=f"✗ Invalid at {_places(bad)}: do not use those levels", kind="invalid")
     return valid_headline(
-        finding for ladder in ladders for level in ladder.levels for finding in level.measurement.findings
+        finding for ladder in comparison.ladders for level in ladder.levels for finding in level.measurement.findings
     )
 
 
@@ -36,7 +35,7 @@ def doubts(comparison: ArmsComparison) -> list[Doubt]:
     Information is left to the reports of the runs.
     """
     groups: dict[tuple[str, str, str], list[tuple[ArmLadder, ArmLevel, str]]] = {}
-    for ladder in (comparison.baseline, *comparison.arms):
+    for ladder in comparison.ladders:
         for level in ladder.levels:
             for one in level.measurement.findings:
                 if one.severity != Severity.INFO:
@@ -112,8 +111,8 @@ def _change(gain: Gain, level: float) -> str:
 def pays_text(crossover: Crossover, variable: str, *, top: float) -> str:
     """Up to which load an arm pays; reads on from its name. `top` is the highest level of the ladder."""
     if crossover.level is not None:
-        unit = "concurrent requests" if variable == "concurrency" else "requests/s"
-        return f"stops paying at about {_level(crossover.level)} {unit} {crossover_bounds(crossover, top=top)}"
+        load = f"{_level(crossover.level)} {load_unit(variable)}"
+        return f"stops paying at about {load} {crossover_bounds(crossover, top=top)}"
     match crossover.reason:
         case NoCrossover.NOWHERE:
             return "pays at no level measured"
@@ -126,6 +125,11 @@ def pays_text(crossover: Crossover, variable: str, *, top: float) -> str:
         case _:
             sure = "at none" if crossover.low is None else f"up to {_level(crossover.low)}"
             return f"seems to pay at every level measured, for certain {sure}"
+
+
+def load_unit(variable: str) -> str:
+    """What a level counts."""
+    return "concurrent requests" if variable == "concurrency" else "requests/s"
 
 
 def crossover_figure(crossover: Crossover, *, top: float) -> str:

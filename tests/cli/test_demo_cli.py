@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from loadgen.adapters.store.sweep_folder import is_sweep, level_folders
-from tests.cli.commands import loadgen
 
 ARMS = ("baseline", "eagle3", "draft-model", "ngram")
 
@@ -71,11 +70,3 @@ def test_an_interrupted_demo_keeps_what_it_has(tmp_path: Path) -> None:
     (level,) = level_folders(folder / "baseline")
     assert level.load_manifest().interrupted
     assert not (folder / "report.html").exists()
-
-
-def test_a_seed_that_will_not_do_is_a_usage_error(tmp_path: Path) -> None:
-    """Nothing is started and nothing is stored."""
-    done = loadgen("demo", "--out", tmp_path / "runs", "--seed", 2**63, out=tmp_path)
-    assert done.code == 2
-    assert "--seed" in done.stderr
-    assert not (tmp_path / "runs").exists()

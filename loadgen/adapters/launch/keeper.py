@@ -12,6 +12,7 @@ left `{"killed": whether something had to be, "cleaned": whether the command beh
 import ctypes
 import json
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -43,8 +44,10 @@ class Copier:
     """Copies bytes to a descriptor, whole lines at a time, with secrets blotted out."""
 
     def __init__(self, descriptor: int, secrets: list[str]) -> None:
+        longest_first = sorted((secret.encode() for secret in secrets), key=len, reverse=True)
         self._descriptor = descriptor
-        self._secrets = sorted((secret.encode() for secret in secrets), key=len, reverse=True)
+        self._secret = re.compile(b"|".join(map(re.escape, longest_first)) or b"(?!)")
+        self._longest = len(longest_first[0]) if longest_first else 0
         self._kept = b""
 
     def feed(self, data: bytes) -> None:
@@ -52,22 +55,25 @@ class Copier:
         self._kept += data
         end = max(self._kept.rfind(b"\n"), self._kept.rfind(b"\r")) + 1
         if end == 0 and len(self._kept) > _UNBROKEN_BYTES:
-            self._kept = self._blotted(self._kept)
-            end = max(0, len(self._kept) - len(max(self._secrets, key=len, default=b"")))
+            end = self._end_of_whole_secrets()
         ready, self._kept = self._kept[:end], self._kept[end:]
-        self._write(self._blotted(ready))
+        self._write(ready)
 
     def flush(self) -> None:
         """Copies the rest."""
-        self._write(self._blotted(self._kept))
+        self._write(self._kept)
         self._kept = b""
 
-    def _blotted(self, data: bytes) -> bytes:
-        for secret in self._secrets:
-            data = data.replace(secret, _REDACTED)
-        return data
+    def _end_of_whole_secrets(self) -> int:
+        """Up to where every secret that begins is there to its end."""
+        sure = end = len(self._kept) - self._longest
+        for found in self._secret.finditer(self._kept):
+            if found.start() < sure:
+                end = max(end, found.end())
+        return end
 
     def _write(self, data: bytes) -> None:
+        data = self._secret.sub(_REDACTED, data)
         with suppress(OSError):  # a full disk ends the log, not the server
             while data:
                 data = data[os.write(self._descriptor, data) :]

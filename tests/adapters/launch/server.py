@@ -1,8 +1,8 @@
 """A server with the manners asked for: `server.py PORT [MANNER…]`, on the standard library alone.
 
 deaf: SIGTERM does not end it. family: a child, and a grandchild that has left the session; their numbers are printed.
-abandons: ends without its family when asked. dies: says why, and ends with status 3. shut: never listens.
-warms: answers 503 twice before it is ready. says=TEXT: prints TEXT.
+abandons: ends without its family when asked. dies: says why, not to the end of the line, and ends with status 3.
+shut: never listens. warms: answers 503 twice before it is ready. says=TEXT: prints TEXT.
 """
 
 import os
@@ -38,7 +38,7 @@ def main() -> None:
     for text in (manner.removeprefix("says=") for manner in manners if manner.startswith("says=")):
         say(text)
     if "dies" in manners:
-        sys.stderr.write("no room for the weights\n")
+        sys.stderr.write("no room for the weights\nNCCL err")
         sys.exit(3)
     if "deaf" in manners:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

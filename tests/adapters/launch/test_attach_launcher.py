@@ -1,5 +1,7 @@
 """Servers that run already."""
 
+import asyncio
+
 import pytest
 
 from loadgen.adapters.launch.attach import AttachLauncher
@@ -35,3 +37,14 @@ async def test_one_that_does_not_answer_is_named() -> None:
     launcher = AttachLauncher(URL, shown=SHOWN, waiting=Waiting(ask=ask, timeout_s=0.1))
     with pytest.raises(TargetError, match=r"^http://somewhere: not ready after .*: /health answers 503$"):
         await launcher.start()
+
+
+async def test_an_answer_from_somebody_else_does_not_count() -> None:
+    """When the server has ended, whoever answers at its place is another one."""
+    ended = asyncio.Event()
+
+    async def ask(url: str) -> str | None:
+        ended.set()
+        return None
+
+    assert not await Waiting(ask=ask, timeout_s=10).until_ready(URL, ended=ended)

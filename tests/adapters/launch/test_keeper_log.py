@@ -34,13 +34,13 @@ def test_secrets_are_blotted_out_however_it_is_cut(cuts: list[int]) -> None:
 
 @pytest.mark.parametrize("piece_bytes", [1_000, 65_536, 100_003])
 def test_a_line_without_end_is_not_kept_back(piece_bytes: int) -> None:
-    """It arrives in parts, and a secret at any seam is found."""
-    text = (b"x" * 997 + b"sk-123456-long") * 200
+    """It arrives in parts, and secrets at their seams are found."""
+    text = (b"x" * 7 + b"sk-123456-long") * 10_000
     with tempfile.TemporaryFile() as file:
         copier = Copier(file.fileno(), SECRETS)
         for start in range(0, len(text), piece_bytes):
             copier.feed(text[start : start + piece_bytes])
-        assert file.tell() > 100_000
+        assert file.tell() > 50_000
         copier.flush()
         file.seek(0)
-        assert file.read() == (b"x" * 997 + b"[secret]") * 200
+        assert file.read() == (b"x" * 7 + b"[secret]") * 10_000

@@ -61,13 +61,13 @@ async def test_its_descendants_end_with_it(tmp_path: Path, manners: tuple[str, .
 
 
 async def test_one_that_dies_at_the_start_is_quoted(tmp_path: Path) -> None:
-    """Exit status and the end of its log, of this start alone, and nothing is left."""
+    """Exit status and the end of its log to the last byte, of this start alone, and nothing is left."""
     (tmp_path / "log").write_text("of an earlier start\n")
     with pytest.raises(TargetError) as raised:
         await launcher(tmp_path, "dies").start()
     first, *rest = str(raised.value).splitlines()
     assert first.endswith("dies: before it was ready, it ended with exit status 3")
-    assert rest == ["manners: dies", "no room for the weights"]
+    assert rest == ["manners: dies", "no room for the weights", "NCCL err"]
     assert log_of(tmp_path).startswith("of an earlier start\n")
     assert not (tmp_path / "kept.json").exists()
 

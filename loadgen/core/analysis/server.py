@@ -32,6 +32,8 @@ def server_of(
     """
     told, run, failed = manifest.server, whole_run(scrapes), [each for each in scrapes if each.fault is not None]
     missed = tuple(_missed(scrapes, in_flight_ns))
+    if scrapes and manifest.ended_unix_ns is None:
+        missed = ("the run was killed before the last reading", *missed)
     return Server(
         scraped=run.processes > 0 and not missed,
         pages=msgspec.convert(told.get("pages", {}), dict[str, str]),

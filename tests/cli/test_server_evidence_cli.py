@@ -1,0 +1,245 @@
+"""What a run and a sweep keep of the server they measure, against simulated servers whose every step is known."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadgen.adapters.store.run_folder import RunFolder
+from loadgen.cli.app import run_command_line
+from loadgen.sim.child import ChildServer
+from loadgen.wiring.sim import spawn_simulator
+from tests.cli.commands import loadgen
+
+FAST = ("--step-time", "4ms")
+DRAFTS = (*FAST, "--method", "eagle3", "--draft-tokens", "3", "--acceptance-length", "2")
+MADE_UP = '{"rejection_sample_method": "synthetic", "synthetic_acceptance_length": 2.0}'
+LOAD = ("--concurrency", 8, "--num-requests", 40, "--output-tokens", 65, "--ignore-eos")
+SOUND = ("foreign_traffic", "server_partly_read", "scrape_failed", "server_restarted")
+"""Doubts that a quiet server of one's own gives no reason for."""
+
+Run = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def drafting() -> Iterator[ChildServer]:
+    """vLLM with two tokens a step, and it says so."""
+    with spawn_simulator(*DRAFTS, "--speculation-config", MADE_UP) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def baseline() -> Iterator[ChildServer]:
+    """vLLM without drafts."""
+    with spawn_simulator(*FAST) as server:
+        yield server
+
+
+@pytest.fixture
+def measure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command against a server, in this process, and gives what it printed as JSON."""
+
+    def call(server: ChildServer, *arguments: object, command: str = "run") -> dict[str, Any]:
+        line = [command, "--url", server.url, "--json", "--no-progress", "--out", tmp_path, "--scrape-interval", "0.2s"]
+        code = run_command_line([str(word) for word in (*line, *arguments)])
+        said = capsys.readouterr()
+        assert code in (0, 3), said.err  # 3: a busy machine is a poor client, which is not this test's matter
+        return json.loads(said.out)  # type: ignore[no-any-return]
+
+    return call
+
+
+def folder_of(summary: dict[str, Any], out: Path) -> RunFolder:
+    return RunFolder.open(out / summary["run_id"])
+
+
+def lengths(summary: dict[str, Any]) -> dict[str, float | None]:
+    """Acceptance length by origin."""
+    return {view["origin"]: view["acceptance_length"] for view in summary["speculation"]["views"]}
+
+
+def kinds(summary: dict[str, Any]) -> set[str]:
+    return {finding["kind"] for finding in summary["verdict"]["findings"]}
+
+
+def test_every_origin_reads_the_acceptance_that_is_forced(
+    drafting: ChildServer, measure: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two tokens a step by counters, by each answer's own account and by the stream, and their counts are equal.
+
+    The server's configuration, tokens and times stand beside; the stored run tells the same again.
+    """
+    summary = measure(drafting, *LOAD)
+    assert lengths(summary) == {"counters": 2.0, "per_request": 2.0, "stream": 2.0}
+    assert all(each["agrees"] for each in summary["speculation"]["agreement"])
+    assert (summary["speculation"]["method"], summary["speculation"]["draft_tokens"]) == ("eagle3", 3)
+    server, folder = summary["server"], folder_of(summary, tmp_path)
+    records = list(folder.records())
+    assert (server["scraped"], server["processes"], server["resets"], server["notes"]) == (True, 1, [], [])
+    assert server["speculation"]["forced_acceptance_length"] == 2.0
+    assert server["configuration"]["max_num_seqs"] == 256
+    assert server["generation_tokens_delta"] == 40 * 65
+    assert server["prompt_tokens_delta"] == sum(record.input_tokens or 0 for record in records)
+    assert server["request_times"]["decode_s"] == pytest.approx(32 * 0.004, rel=0.01)
+    assert "forced_acceptance" in kinds(summary)
+    assert kinds(summary).isdisjoint(SOUND)
+
+    scrapes = list(folder.scrapes())
+    assert len(scrapes) == server["scrapes"] >= 3
+    assert scrapes[0].taken_ns < min(record.sent_ns or 0 for record in records)
+    assert folder.load_manifest().server["configuration_page"]["vllm_config"]["scheduler_config"]["max_num_seqs"] == 256
+    assert run_command_line(["report", str(folder.path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == summary
+
+
+def test_a_baseline_has_no_speculation_and_no_zeros_for_it(baseline: ChildServer, measure: Run) -> None:
+    """Null; and one page under two addresses is one process, counted once."""
+    other_name = f"{baseline.url.replace('127.0.0.1', 'localhost')}/metrics"
+    pages = ("--metrics-url", f"{baseline.url}/metrics", "--metrics-url", other_name)
+    summary = measure(baseline, "--num-requests", 4, "--output-tokens", 4, "--ignore-eos", *pages)
+    assert summary["speculation"] is None
+    server = summary["server"]
+    assert (server["speculation"], server["configuration"]["speculates"]) == (None, False)
+    assert (server["processes"], server["generation_tokens_delta"]) == (1, 16)
+    assert any("counted once" in note for note in server["notes"])
+    assert kinds(summary).isdisjoint(SOUND)
+
+
+def test_prompts_are_kept_apart_in_the_cache_by_salt_or_reset(
+    baseline: ChildServer, measure: Run, tmp_path: Path
+) -> None:
+    """The same prompts again are found in the cache; under a salt they are not, and after a reset neither."""
+    same = ("--num-requests", 4, "--seed", 7, "--input-tokens", 200, "--output-tokens", 2)
+    measure(baseline, *same)
+    again = measure(baseline, *same)
+    salted = measure(baseline, *same, "--cache-salt", "random")
+    reset = measure(baseline, *same, "--reset-prefix-cache")
+    hits = [summary["server"]["prefix_hit_ratio"] for summary in (again, salted, reset)]
+    assert hits[0] > 0.5
+    assert hits[1:] == [0.0, 0.0]
+    asked = folder_of(salted, tmp_path).load_manifest().first_request
+    assert asked is not None
+    assert len(asked["cache_salt"]) == 16
+
+
+def test_nothing_is_read_where_nobody_wants_it(baseline: ChildServer, measure: Run, tmp_path: Path) -> None:
+    """No file, no figures, no doubt."""
+    summary = measure(baseline, "--num-requests", 2, "--output-tokens", 2, "--no-scrape")
+    assert not (folder_of(summary, tmp_path).path / "server.jsonl.zst").exists()
+    assert (summary["server"]["scraped"], summary["server"]["scrapes"]) == (False, 0)
+    assert "scrape_failed" not in kinds(summary)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("dialect", "origins"),
+    [
+        ("sglang", {"counters": 2.0, "per_request": 2.0, "stream": 2.0, "gauge": 2.0}),
+        ("tensorrt-llm", {"counters": 2.0, "gauge": 2.0}),
+        ("llamacpp", {"counters": 2.0, "per_request": None}),
+    ],
+)
+def test_other_engines_read_it_too(dialect: str, origins: dict[str, float | None], measure: Run) -> None:
+    """From every origin that the engine has: llama.cpp counts no steps of a request, TensorRT-LLM tells no request."""
+    with spawn_simulator(*DRAFTS, "--dialect", dialect) as server:
+        summary = measure(server, *LOAD, "--num-requests", 80)
+    assert lengths(summary) == {
+        origin: None if length is None else pytest.approx(length, abs=0.02) for origin, length in origins.items()
+    }
+    assert all(each["agrees"] for each in summary["speculation"]["agreement"])
+    assert summary["server"]["scraped"] is True
+    assert summary["server"]["generation_tokens_delta"] == 80 * 65
+    assert kinds(summary).isdisjoint(SOUND)
+
+
+@pytest.mark.slow
+def test_traffic_of_others_is_noticed(baseline: ChildServer, measure: Run, tmp_path: Path) -> None:
+    """A tenth more by another client during the run."""
+    line = ("--url", baseline.url, "--num-requests", 8, "--output-tokens", 65, "--ignore-eos", "--quiet", "--no-scrape")
+    with ThreadPoolExecutor() as others:
+        other = others.submit(loadgen, "run", *line, out=tmp_path / "other")
+        summary = measure(baseline, *LOAD, "--num-requests", 80, "--concurrency", 1)
+        assert other.result().code in (0, 3)
+    assert "foreign_traffic" in kinds(summary)
+    assert summary["server"]["generation_tokens_delta"] == 88 * 65
+
+
+@pytest.mark.slow
+def test_replicas_are_summed(baseline: ChildServer, drafting: ChildServer, measure: Run) -> None:
+    """Two processes behind two addresses, of which one does the work: both are counted, each once."""
+    pages = ("--metrics-url", f"{baseline.url},{drafting.url}")
+    server = measure(baseline, *LOAD, *pages)["server"]
+    assert (server["processes"], server["generation_tokens_delta"]) == (2, 40 * 65)
+
+
+@pytest.mark.slow
+def test_a_page_of_another_replica_does_not_hold_the_work(
+    baseline: ChildServer, drafting: ChildServer, measure: Run
+) -> None:
+    """Only the idle replica's page is read: that the client's tokens are on no page is said."""
+    with ThreadPoolExecutor() as others:
+        line = ("--url", drafting.url, "--num-requests", 4, "--output-tokens", 65, "--ignore-eos", "--quiet")
+        other = others.submit(loadgen, "run", *line, "--no-scrape", out=Path("/nowhere"))
+        summary = measure(baseline, *LOAD, "--concurrency", 2, "--metrics-url", drafting.url)
+        other.result()
+    assert "server_partly_read" in kinds(summary)
+
+
+@pytest.mark.slow
+def test_a_restart_in_the_window_voids_the_counters(measure: Run) -> None:
+    """The server goes down for half a second: said, and its counters are null rather than small."""
+    with spawn_simulator(*DRAFTS, "--fault", "restart=6s:500ms") as server:
+        summary = measure(server, "--concurrency", 2, "--duration", "10s", "--output-tokens", 65, "--ignore-eos")
+    assert "server_restarted" in kinds(summary)
+    told = summary["server"]
+    assert len(told["resets"]) >= 1
+    assert (told["generation_tokens_delta"], told["preemptions"], told["prefix_hit_ratio"]) == (None, None, None)
+    assert "counters" not in lengths(summary)
+    assert "foreign_traffic" not in kinds(summary)
+
+
+@pytest.mark.slow
+def test_a_sweep_resets_and_reads_at_every_level(baseline: ChildServer, measure: Run) -> None:
+    """Each level stands for itself: its own tokens, and a cache that holds nothing of the level before."""
+    levels = ("--concurrency", "1,4", "--num-requests", 8, "--output-tokens", 9, "--ignore-eos", "--settle", "100ms")
+    sweep = measure(baseline, *levels, "--reset-prefix-cache", command="sweep")
+    servers = [level["summary"]["server"] for level in sweep["levels"]]
+    assert [server["scraped"] for server in servers] == [True, True]
+    assert [server["generation_tokens_delta"] for server in servers] == [(8 + 4) * 9, (8 + 4) * 9]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_what_was_read_until_then_is_kept(baseline: ChildServer, how: signal.Signals, tmp_path: Path) -> None:
+    """An interrupted run has its last reading too, a killed one those before; both can be reported."""
+    line = [sys.executable, "-m", "loadgen", "run", "--url", baseline.url, "--duration", "60s", "--quiet"]
+    with subprocess.Popen([*line, "--scrape-interval", "0.2s", "--out", str(tmp_path)]) as process:
+        deadline_s = time.monotonic() + 30
+        while not (files := list(tmp_path.glob("*/server.jsonl.zst"))) or files[0].stat().st_size < 1000:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.1)
+        process.send_signal(how)
+    folder = RunFolder.open(files[0].parent)
+    assert len(list(folder.scrapes())) >= 3
+    told = loadgen("report", folder.path, "--json", out=tmp_path).summary["server"]
+    assert told["scraped"] is (how is signal.SIGINT)
+    assert ("the run was killed before the last reading" in told["notes"]) is (how is signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_a_cache_that_cannot_be_reset_is_said_before_any_load(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """llama.cpp has no endpoint for it and knows no salt; nothing is sent."""
+    with spawn_simulator(*FAST, "--dialect", "llamacpp") as server:
+        for option in (["--reset-prefix-cache"], ["--cache-salt", "random"]):
+            assert run_command_line(["run", "--url", server.url, "--out", str(tmp_path), *option]) == 2
+            assert option[0] in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -92,7 +92,7 @@ class ProcessLauncher:
     """Runs a command as a server, its output appended to `log`.
 
     `kept` is a file that tells the next start of the same server what this one left behind, should anything. `warn`
-    gets what people should know before the start.
+    gets what people should know before the start. On Linux the server also ends with the thread that started it.
     """
 
     def __init__(

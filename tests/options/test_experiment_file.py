@@ -165,6 +165,15 @@ def test_a_duration_is_for_rates(tmp_path: Path) -> None:
         experiment(WHOLE.replace("num_requests: 50", "duration: 1m"), tmp_path)
 
 
+def test_constant_spacing_can_be_stored(tmp_path: Path) -> None:
+    """Infinity is a word there, since JSON has no number for it."""
+    found = experiment(WHOLE.replace("concurrency: [1, 8]", "request_rate: 2\n  burstiness: .inf"), tmp_path)
+    assert json.loads(json.dumps(found.stored(), allow_nan=False))["load"] == {
+        "request_rate": [2.0],
+        "burstiness": "inf",
+    }
+
+
 @pytest.mark.parametrize(
     ("line", "instead", "message"),
     [
@@ -178,6 +187,8 @@ def test_a_duration_is_for_rates(tmp_path: Path) -> None:
         ("repeats: 2", "slo_attainment: 0.9", r"mine\.yaml:21: slo_attainment: --slo-attainment needs --slo"),
         ("repeats: 2", "budget: soon", r"mine\.yaml:21: budget: expected a duration"),
         ("repeats: 2", "losslessness: greedy", r"mine\.yaml:21: losslessness: expected workload\.temperature of 0"),
+        ("repeats: 2", "noise: none\nlosslessness: sampled", r":22: losslessness: expected noise: aa beside it"),
+        ("ignore_eos: true", "temperature: 0\nlosslessness: sampled", r":5: losslessness: .*temperature above 0"),
         ("repeats: 2", "baseline: eagle3\nexplain: forced", r":21: baseline: expected a baseline without speculation"),
         ("ignore_eos: true", "ignore_oes: true", r":4: workload\.ignore_oes: no such field; did you mean ignore_eos\?"),
         ("ignore_eos: true", "temperature: -1", r":4: workload\.temperature: .*greater than or equal to 0"),
@@ -226,6 +237,8 @@ def test_a_duration_is_for_rates(tmp_path: Path) -> None:
         ("serve model --", "serve ${MODEL} --", r":11: arms\.baseline\.command: \$\{NAME\} is for url and env"),
         ("model --port {", "--api-key sk-1 --port {", r":11: arms\.baseline\.command: --api-key: a command is stored"),
         ('"${TOKEN}"', "hf_abcdefgh", r":12: arms\.baseline\.env\.HF_TOKEN: a secret does not belong in a file"),
+        ("[--accept,", '["--token=${T}",', r":19: arms\.eagle3\.forced\.arguments: \$\{NAME\} is for url and env"),
+        ("ACCEPTED:", "API_KEY:", r":20: arms\.eagle3\.forced\.env\.API_KEY: a secret does not belong in a file"),
         ("MODE: 1", "MODE: true", r":12: arms\.baseline\.env\.MODE: input should be a valid string, got True"),
         (
             '[--accept, "{length}"]\n      env: {ACCEPTED: "{accepted}"}',

@@ -114,6 +114,17 @@ def test_steps_of_a_given_time_take_that_time(tmp_path: Path) -> None:
     assert found["r1-eagle3"] == pytest.approx(604 * (1 + 99 / 4) * 0.008)
 
 
+def test_a_full_server_and_fewer_drafts_under_load_are_taken_in(tmp_path: Path) -> None:
+    """Beyond the most at once answers wait for one another; without a draft a step emits one token."""
+    text = WHOLE.replace("gpu: h100", "step_time: 8ms, max_num_seqs: 4").replace("[16, 1]", "[16]")
+    text = text.replace(
+        "chat}, method: eagle3", "chat, draft_tokens_by_batch: 1-3:3, acceptance_length: 4}, method: mtp"
+    )
+    text = text.replace("1-3:3", "'1-3:3,4-512:0'") + "repeats: 1\ncooldown: 0s\nstart_time: 0s\n"
+    found = plan_of(text, tmp_path).estimate.sittings_s
+    assert found["r1-baseline"] == found["r1-eagle3"] == pytest.approx(616 / 4 * 100 * 0.008)
+
+
 def test_at_a_rate_the_last_answer_is_as_slow_as_the_load_makes_it(tmp_path: Path) -> None:
     """Arrivals and one answer; busier servers answer slower."""
     text = WHOLE.replace("concurrency: [16, 1]", "request_rate: [10]") + "repeats: 1\ncooldown: 0s\nstart_time: 0s\n"
@@ -147,7 +158,7 @@ def test_arms_say_how_their_servers_come_to_run(tmp_path: Path) -> None:
         ("arms:", "noise: none\narms:", "the baseline is not compared with itself"),
         ("arms:", "budget: 1s\narms:", "will not be run: it should take"),
         ("600", "499", "c1, c16: too few requests to compare p99, which takes 500"),
-        ("600", "9", "c16: less than two requests for each slot"),
+        ("600", "31", "c16: less than two requests for each slot"),
         (f"baseline: {{{SIM}}}", "baseline: {url: 'http://h'}", "baseline: what runs already is not started anew"),
         (
             f"{{{SIM}, m",

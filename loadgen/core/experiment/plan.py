@@ -191,10 +191,7 @@ def make_plan(
         for place in places
     )
     sent = {"workload": workload, "levels": [asdict(level) for level in rising]}
-    served = {
-        "servers": servers,
-        "sittings": [(sitting.name, sitting.arm.of, sitting.arm.forced_length) for sitting in sittings],
-    }
+    served = {"servers": servers, "sittings": [sitting.name for sitting in sittings]}
     return Plan(
         name=name,
         order=order,

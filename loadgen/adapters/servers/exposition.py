@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Self
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -14,6 +15,10 @@ Names = tuple[str, ...]
 """What one figure has been called over an engine's versions, newest first."""
 
 _NAME = re.compile(r"\s*([^\s{]+)")
+
+_PLAIN_LINE = re.compile(r"([^\s{#]+(?:\{[^#]*\})?) (\S+)")
+"""A line without a time stamp or an exemplar, and without the sign that an exemplar begins with."""
+_HEADS_KEPT = 4096
 
 PROCESS_START = "process_start_time_seconds"
 _SHOWN_CHARACTERS = 120
@@ -128,12 +133,26 @@ def expect_some(page: Page, engine: str) -> None:
 
 
 def _series(line: str, number: int) -> Series:
+    plain = _PLAIN_LINE.fullmatch(line)
     try:
-        ((sample,),) = [family.samples for family in text_string_to_metric_families(line)]
-        value = float(sample.value)
+        if plain is None:
+            name, labels, value = _parsed(line)
+        else:
+            (name, labels, _), value = _head(plain[1]), float(plain[2])
     except (ValueError, IndexError, OverflowError) as fault:
         raise ValueError(f"line {number}: {_shown(line)} cannot be read") from fault
-    return Series(name=sample.name, labels=sample.labels, value=value if math.isfinite(value) else None)
+    return Series(name=name, labels=labels, value=value if math.isfinite(value) else None)
+
+
+def _parsed(line: str) -> tuple[str, Mapping[str, str], float]:
+    ((sample,),) = [family.samples for family in text_string_to_metric_families(line)]
+    return sample.name, sample.labels, float(sample.value)
+
+
+@lru_cache(maxsize=_HEADS_KEPT)
+def _head(text: str) -> tuple[str, Mapping[str, str], float]:
+    """A name and its labels, which a page repeats at every reading: to parse them costs most of a line's time."""
+    return _parsed(f"{text} 0")
 
 
 def _shown(line: str) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from loadgen.adapters.servers.dcgm_page import dcgm_samples
+from loadgen.adapters.servers.exposition import read_page
 from loadgen.adapters.servers.pages import PAGE_ENGINES, samples
 from loadgen.adapters.servers.tensorrt_llm_iterations import IterationTotals
 from loadgen.core.server.sample import Counters, Gauges, GpuSample, ServerSample
@@ -363,3 +364,24 @@ def test_lines_that_nobody_asked_for_do_no_harm() -> None:
     """Another exporter's oddity beside the engine's metrics is not looked at."""
     text = 'alien{=} what\nvllm:prompt_tokens_total{model_name="m"} 5\r\n'
     assert only("vllm", text).counters == Counters(prompt_tokens=5)
+
+
+@pytest.mark.parametrize(
+    ("head", "labels"),
+    [
+        ("m", {}),
+        ("m ", {}),
+        ("m{}", {}),
+        ('m{a="x"}', {"a": "x"}),
+        ('m{a="x",}', {"a": "x"}),
+        ('m{a="b} 7",c="d e"}', {"a": "b} 7", "c": "d e"}),
+        ('m{a="#1"}', {"a": "#1"}),
+        (r'm{a="q\"\\\n"}', {"a": 'q"\\\n'}),
+    ],
+)
+def test_a_line_says_the_same_however_it_is_written(head: str, labels: dict[str, str]) -> None:
+    """With a time stamp or without; at the first reading and at later ones, which know its labels already."""
+    values = {"5": 5.0, "6e2": 600.0, "7 1700000000000": 7.0, "+Inf": None, "NaN": None, "8": 8.0}
+    for written, value in values.items():
+        (series,) = read_page(f"{head} {written}\n", {"m"}).series
+        assert (series.name, dict(series.labels), series.value) == ("m", labels, value)

@@ -726,8 +726,11 @@ def invented_text(facts: Facts) -> Finding | None:
 
 def acceptance_disagrees(facts: Facts) -> Finding | None:
     """Two origins of acceptance differ by more than their definitions explain."""
-    agreement = () if facts.summary.speculation is None else facts.summary.speculation.agreement
-    apart = [one for one in agreement if _beyond_allowed(one) > ACCEPTANCE_DIFFERS_RATIO]
+    speculation = facts.summary.speculation
+    agreement = () if speculation is None else speculation.agreement
+    in_stream = [one for one in agreement if one.right == "stream" and one.quantity.endswith("steps")]
+    streamed = max((one.right_value or 0.0 for one in in_stream), default=0.0)
+    apart = [one for one in agreement if _beyond_allowed(one, streamed) > ACCEPTANCE_DIFFERS_RATIO]
     if not apart:
         return None
     said = "; ".join(
@@ -755,13 +758,18 @@ _ORIGIN_WORDS = {
 }
 
 
-def _beyond_allowed(one: Comparison) -> float:
-    """By how much a difference leaves what is allowed, as a share of the larger value; 0 when nothing bounds it."""
+def _beyond_allowed(one: Comparison, streamed_steps: float) -> float:
+    """By how much a difference leaves what is allowed, as a share of the larger value; 0 when nothing bounds it.
+
+    Two steps in one event look like an accepted draft: in a stream such drafts are a share of its steps, since where
+    next to nothing is accepted one merged event would be all of it.
+    """
     if one.difference is None or one.allowed is None or one.left_value is None or one.right_value is None:
         return 0.0
     low, high = one.allowed
     beyond = max(low - one.difference, one.difference - high, 0.0)
-    return beyond / max(one.left_value, one.right_value) if beyond else 0.0
+    steps = streamed_steps if one.right == "stream" and one.quantity == "accepted_tokens" else 0.0
+    return beyond / max(one.left_value, one.right_value, steps) if beyond else 0.0
 
 
 def connections_opened(facts: Facts) -> Finding | None:

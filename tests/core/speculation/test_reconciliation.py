@@ -106,6 +106,14 @@ def test_merged_events_show_more_than_was_accepted() -> None:
     assert spec.tokens_per_step == pytest.approx(25 / 15)  # the counters', not 25 / 10 of the events
 
 
+def test_a_merged_event_among_hundreds_of_steps_is_no_finding() -> None:
+    """Where nothing was accepted, one event of two steps would be all of the acceptance; of the steps it is little."""
+    server = MadeServer()
+    records = [server.answer(0, (0,) * 200, event_tokens=(1, 2, *(1,) * 198))]
+    assert comparison(reconciled(server, records), "per_request", "stream", "accepted_tokens").agrees is False
+    assert finding(server, records) is None
+
+
 def test_what_no_event_shows_as_a_step_is_allowed() -> None:
     """The first step came with the first token, the last one had no text: two steps that no event shows."""
     server = MadeServer()

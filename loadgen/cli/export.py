@@ -89,8 +89,7 @@ def _text(form: Format, what: What, stored: StoredRun | StoredSweep, runs: tuple
         render = requests_csv if form is Format.CSV else records_json
         return render(chain.from_iterable(run.records() for run in runs), with_level=sweep is not None)
     if what is What.SERIES and form is Format.CSV:
-        series = ((run.level, run.analysis.summary.time_series) for run in runs)
-        return series_csv(series, with_level=sweep is not None)
+        return series_csv(((run.level, run.analysis.summary) for run in runs), with_level=sweep is not None)
     if what is What.SERIES:
         return [series_json(summary) if sweep is None else sweep_series_json(sweep)]
     if form is Format.CSV:

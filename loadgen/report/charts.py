@@ -40,6 +40,8 @@ class Mark:
 class Chart:
     """One chart. `kind` of the x axis: `quantile` (x = -log10(1 - share)), `time` (seconds), `level`, `plain`.
 
+    `bars` has a bar at each x for each line, at most two; `scatter` points and no lines; x is ascending, may repeat.
+
     `band` shades a span of x. `log_y` is the scale drawn first; `choose_scale` lets the reader change it.
     """
 
@@ -113,8 +115,8 @@ def _tail_points(curve: QuantileCurve) -> dict[float, float]:
 
 
 def time_charts(summary: Summary) -> list[Chart]:
-    """The run over time, on one axis: rates, tokens/s, concurrency, first-token and per-token latency."""
-    series = summary.time_series
+    """The run over time, the server's own figures beside the client's on one axis; server charts only with values."""
+    series, told = summary.time_series, summary.server_series
     if series is None or not series.sent:
         return []
     x = tuple(round(series.start_s + i * series.step_s, 6) for i in range(len(series.sent)))
@@ -133,42 +135,63 @@ def time_charts(summary: Summary) -> list[Chart]:
         rates.insert(0, Line(label="offered", values=_per_second(series.due, series), tone=4, dashed=True))
     if any(series.failed):
         rates.append(Line(label="failed", values=_per_second(series.failed, series), tone=3))
-    return [
+    tokens = [Line(label="arrived", values=_per_second(series.output_tokens, series), tone=0)]
+    in_flight = [Line(label="in flight", values=tuple(series.concurrency), tone=0)]
+    if told is not None:
+        tokens.append(Line(label="server generated", values=told.generation_tokens_per_s, tone=1, dashed=True))
+        in_flight.append(Line(label="server running", values=told.running_requests, tone=1, dashed=True))
+        in_flight.append(Line(label="server waiting", values=told.waiting_requests, tone=3))
+    client = [
         chart("time-requests", "Requests", "requests/s", *rates),
-        chart(
-            "time-tokens",
-            "Output tokens",
-            "tokens/s",
-            Line(label="output tokens", values=_per_second(series.output_tokens, series), tone=0),
-        ),
-        chart(
-            "time-concurrency",
-            "In flight",
-            "requests",
-            Line(label="in flight", values=tuple(series.concurrency), tone=0),
-        ),
+        chart("time-tokens", "Output tokens", "tokens/s", *tokens),
+        chart("time-concurrency", "In flight", "requests", *in_flight),
         chart(
             "time-ttft",
             "TTFT, by the instant of sending",
             "ms",
-            Line(label="p50", values=_ms(series.ttft_p50_s), tone=0),
-            Line(label="p95", values=_ms(series.ttft_p95_s), tone=1, dashed=True),
+            Line(label="p50", values=in_ms(series.ttft_p50_s), tone=0),
+            Line(label="p95", values=in_ms(series.ttft_p95_s), tone=1, dashed=True),
         ),
         chart(
             "time-tpot",
             "TPOT, by the instant of sending",
             "ms",
-            Line(label="p50", values=_ms(series.tpot_p50_s), tone=0),
+            Line(label="p50", values=in_ms(series.tpot_p50_s), tone=0),
         ),
     ]
+    if told is None:
+        return client
+    cache = [Line(label="used", values=in_percent(told.kv_used_mean_ratio), tone=0)]
+    if told.kv_used_max_ratio != told.kv_used_mean_ratio:
+        cache.append(Line(label="fullest process", values=in_percent(told.kv_used_max_ratio), tone=1, dashed=True))
+    if any(told.prefix_hit_ratio):
+        cache.append(Line(label="prefix hits", values=in_percent(told.prefix_hit_ratio), tone=2))
+    server = [
+        chart(
+            "time-acceptance",
+            "Acceptance length, by the server's counters",
+            "tokens",
+            Line(label="acceptance length", values=told.acceptance_length, tone=0),
+        ),
+        chart("time-cache", "KV cache", "%", *cache),
+        chart("time-power", "GPU power", "W", Line(label="all GPUs", values=told.gpu_power_w, tone=0)),
+    ]
+    if any(told.preemptions_per_s):
+        preempted = Line(label="preempted", values=told.preemptions_per_s, tone=3)
+        server.append(chart("time-preemptions", "Preemptions", "requests/s", preempted))
+    return client + [one for one in server if one.drawable]
 
 
 def _per_second(counts: Iterable[float], series: TimeSeries) -> tuple[float, ...]:
     return tuple(count / series.step_s for count in counts)
 
 
-def _ms(values: Iterable[float | None]) -> tuple[float | None, ...]:
+def in_ms(values: Iterable[float | None]) -> tuple[float | None, ...]:
     return tuple(None if value is None else value * 1e3 for value in values)
+
+
+def in_percent(ratios: Iterable[float | None]) -> tuple[float | None, ...]:
+    return tuple(None if ratio is None else ratio * 100 for ratio in ratios)
 
 
 def ladder_charts(sweep: Sweep) -> list[Chart]:
@@ -204,8 +227,8 @@ def ladder_charts(sweep: Sweep) -> list[Chart]:
             f"ladder-{name}",
             LATENCY_LABELS[name],
             "ms",
-            Line(label="p50", values=_ms(sample.p50 for sample in samples), tone=0),
-            Line(label="p95", values=_ms(sample.p95 for sample in samples), tone=1, dashed=True),
+            Line(label="p50", values=in_ms(sample.p50 for sample in samples), tone=0),
+            Line(label="p95", values=in_ms(sample.p95 for sample in samples), tone=1, dashed=True),
             choose_scale=True,
         )
 
@@ -217,7 +240,42 @@ def ladder_charts(sweep: Sweep) -> list[Chart]:
     if any(goodput is not None for goodput in goodputs):
         requests.append(Line(label="good", values=goodputs, tone=2, dashed=True))
     charts.append(chart("ladder-requests", "Requests", "requests/s", *requests))
-    return [*charts, latency("ttft_s"), latency("tpot_s"), latency("e2el_s"), _speed_chart(sweep)]
+    charts += [latency("ttft_s"), latency("tpot_s"), latency("e2el_s"), _speed_chart(sweep)]
+    servers = [level.summary.server for level in levels]
+
+    def acceptance(name: str) -> tuple[float | None, ...]:
+        return tuple(
+            None if level.summary.speculation is None else getattr(level.summary.speculation, name) for level in levels
+        )
+
+    told = [
+        chart(
+            "ladder-acceptance",
+            "Tokens of a step",
+            "tokens",
+            Line(label="tokens per step", values=acceptance("tokens_per_step"), tone=0),
+            Line(
+                label="acceptance length",
+                values=acceptance("acceptance_length"),
+                tone=1,
+                dashed=True,
+            ),
+        ),
+        chart(
+            "ladder-server",
+            "In the server, at most",
+            "requests",
+            Line(label="running", values=tuple(one.running_requests.peak for one in servers), tone=0),
+            Line(label="waiting", values=tuple(one.waiting_requests.peak for one in servers), tone=3, dashed=True),
+        ),
+        chart(
+            "ladder-cache",
+            "KV cache, at most",
+            "%",
+            Line(label="KV cache", values=in_percent(one.kv_used_ratio.peak for one in servers), tone=0),
+        ),
+    ]
+    return charts + [one for one in told if one.drawable]
 
 
 def _speed_chart(sweep: Sweep) -> Chart:

@@ -67,16 +67,22 @@ def requests_csv(records: Iterable[tuple[float | None, RequestRecord]], *, with_
     return _lines(columns, records)
 
 
-def series_csv(series: Iterable[tuple[float | None, TimeSeries | None]], *, with_level: bool = False) -> Iterator[str]:
-    """A header and one line a bin: `start_s` is the bin's own start, `step_s` its length, counts are per bin."""
+def series_csv(runs: Iterable[tuple[float | None, Summary]], *, with_level: bool = False) -> Iterator[str]:
+    """A header and one line a bin: `start_s` is the bin's own start, `step_s` its length, counts are per bin.
+
+    Columns that begin with `server.` are what the server told.
+    """
     names = [field.name for field in fields(TimeSeries) if field.name not in ("start_s", "step_s")]
-    header = [*(["level"] if with_level else []), "start_s", "step_s", *names]
+    told = [field.name for field in fields(ServerSeries) if field.name != "edges_s"]
+    header = [*(["level"] if with_level else []), "start_s", "step_s", *names, *(f"server.{name}" for name in told)]
     yield _line(header)
-    for level, one in series:
+    for level, summary in runs:
+        one, server = summary.time_series, summary.server_series
         if one is None:
             continue
         for i in range(len(one.sent)):
             cells = [round(one.start_s + i * one.step_s, 9), one.step_s, *(getattr(one, name)[i] for name in names)]
+            cells += [None if server is None else getattr(server, name)[i] for name in told]
             yield _line([_cell(cell) for cell in ([level, *cells] if with_level else cells)])
 
 

@@ -10,14 +10,20 @@ from loadgen.core.record import RequestRecord
 
 
 def series_json(summary: Summary) -> str:
-    """The time series of a run, or null where it has none."""
-    return json.dumps(_plain(summary.time_series), allow_nan=False) + "\n"
+    """The time series of a run, the server's under `server`, or null where it has none."""
+    return json.dumps(_series(summary), allow_nan=False) + "\n"
 
 
 def sweep_series_json(sweep: Sweep) -> str:
     """The time series of every level: an array of `{level, series}`."""
-    levels = [{"level": level.level, "series": _plain(level.summary.time_series)} for level in sweep.levels]
+    levels = [{"level": level.level, "series": _series(level.summary)} for level in sweep.levels]
     return json.dumps(levels, allow_nan=False) + "\n"
+
+
+def _series(summary: Summary) -> dict[str, Any] | None:
+    if summary.time_series is None:
+        return None
+    return asdict(summary.time_series) | {"server": _plain(summary.server_series)}
 
 
 def records_json(records: Iterable[tuple[float | None, RequestRecord]], *, with_level: bool = False) -> Iterator[str]:

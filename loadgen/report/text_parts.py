@@ -10,6 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from loadgen.report.tables import TextTable
+
 _RULED = Box("    \n    \n ── \n    \n    \n    \n    \n    \n")
 _GAP = 2
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -99,3 +101,13 @@ def bar(value: float | None, among: Iterable[float | None], cells: int) -> str:
     eighths = max(1, round(value / largest * cells * 8))
     whole, rest = divmod(eighths, 8)
     return "█" * whole + (_EIGHTHS[rest] if rest else "")
+
+
+def text_table(told: TextTable, room: int) -> RenderableType:
+    """A table that a page shows too, its caption beneath."""
+    titles = [told.titles[0], *(title[1:] if title.startswith("<") else f">{title}" for title in told.titles[1:])]
+    styles = ["bold" if place in told.marked else "" for place in range(len(told.rows))]
+    rows = [[Text(cell) for cell in row] for row in told.rows]
+    drawn, left_out = table(titles, rows, room, leave_out=told.spare, styles=styles)
+    caption = told.caption + (f" No room here for {', '.join(left_out)}." if left_out else "")
+    return Group(drawn, Text(caption, style="dim"))

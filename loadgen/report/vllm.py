@@ -19,6 +19,7 @@ from loadgen.core.metrics.summary import Distribution, Summary
 from loadgen.core.record import Outcome, RequestRecord
 from loadgen.core.request import Phase
 from loadgen.core.run import LoadMode
+from loadgen.core.speculation.views import Origin
 from loadgen.core.units import NS_PER_S
 
 BACKENDS = {"chat": "openai-chat", "completions": "openai", "responses": "openai-responses"}
@@ -273,8 +274,9 @@ def _statistics(name: str, found: Distribution, std_s: float | None) -> dict[str
 
 
 def _speculation(summary: Summary) -> dict[str, Any]:
+    """That format counts steps that drafted, which the events of a stream cannot tell from others: no keys then."""
     found = summary.speculation
-    if found is None:
+    if found is None or found.origin == Origin.STREAM:
         return {}
     values = {
         "spec_decode_acceptance_rate": None if found.acceptance_ratio is None else found.acceptance_ratio * 100,

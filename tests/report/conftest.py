@@ -19,6 +19,7 @@ from loadgen.core.metrics.summary import (
     FailureSample,
     Finding,
     Gauge,
+    Gpus,
     Knee,
     Latency,
     OutputPositionBin,
@@ -27,6 +28,7 @@ from loadgen.core.metrics.summary import (
     RequestAcceptance,
     RequestCounts,
     RequestPoint,
+    RequestTimes,
     Server,
     Slo,
     Speculation,
@@ -44,6 +46,8 @@ from loadgen.core.metrics.summary import (
 from loadgen.core.record import Failure, FailureKind, Outcome, RequestRecord, RequestSpeculation, TokenSource
 from loadgen.core.request import Phase
 from loadgen.core.run import Load, LoadMode, RunManifest, Target
+from loadgen.core.server.configuration import ServerConfiguration, SpeculationConfiguration
+from loadgen.core.server.series import ServerSeries
 from loadgen.core.simulation.prediction import Memory, Prediction, Setting, Traffic, predict
 from loadgen.core.simulation.speculator import Method, Speculator
 from loadgen.core.simulation.step_time import EAGLE_8B_ON_H100, LLAMA_8B_ON_H100
@@ -94,6 +98,56 @@ def series(seconds: int = 60) -> TimeSeries:
         ttft_p95_s=tuple(None if i in (0, 58, 59) else 0.11 * w for i, w in enumerate(wobble)),
         tpot_p50_s=tuple(None if i in (0, 57, 58, 59) else 0.0081 * w for i, w in enumerate(wobble)),
     )
+
+
+def server_series(seconds: int = 60) -> ServerSeries:
+    """What the server told meanwhile; a page was missed at the 30th second."""
+    busy = [min(i / 5, 1.0, (seconds - i) / 4) for i in range(seconds)]
+
+    def values(scale: float) -> tuple[float | None, ...]:
+        return tuple(None if i == 30 else scale * b for i, b in enumerate(busy))
+
+    return ServerSeries(
+        edges_s=tuple(float(i) for i in range(seconds + 1)),
+        running_requests=values(7.6),
+        waiting_requests=values(0.3),
+        kv_used_mean_ratio=values(0.4),
+        kv_used_max_ratio=values(0.61),
+        prompt_tokens_per_s=values(9_700.0),
+        generation_tokens_per_s=values(2_390.0),
+        preemptions_per_s=values(0.02),
+        prefix_hit_ratio=values(0.12),
+        acceptance_length=tuple(None if i == 30 else 2.44 for i in range(seconds)),
+        gpu_power_w=values(612.0),
+    )
+
+
+SERVER = Server(
+    scraped=True,
+    notes=("page 0 was last read 0.4 s before the window's end",),
+    pages={"0": "http://10.0.0.7:8000/metrics"},
+    scrapes=62,
+    failed_scrapes=1,
+    failed_example="page 0 at 30.2 s: it took longer than 5 s",
+    processes=2,
+    start_s=1.8,
+    end_s=51.6,
+    prompt_tokens_delta=520_400.0,
+    generation_tokens_delta=121_900.0,
+    running_requests=Gauge(mean=18.2, peak=29.0),
+    waiting_requests=Gauge(mean=0.4, peak=3.0),
+    kv_used_ratio=Gauge(mean=0.4, peak=0.61),
+    preemptions=2.0,
+    prefix_hit_ratio=0.12,
+    request_times=RequestTimes(
+        queue_s=0.011, prefill_s=0.028, decode_s=0.95, queue_ratio=0.011, prefill_ratio=0.028, decode_ratio=0.961
+    ),
+    gpus=Gpus(count=2, power_w=1_224.0, energy_j=61_000.0, energy_origin="counter", energy_per_output_token_j=0.537),
+    configuration=ServerConfiguration(speculates=True, prefix_caching=True, max_num_seqs=256, dtype="bfloat16"),
+    speculation=SpeculationConfiguration(
+        method="eagle3", draft_tokens=3, draft_model="eagle3-llama-8b", forced=False, lossy=("posterior_threshold=0.2",)
+    ),
+)
 
 
 @pytest.fixture
@@ -167,6 +221,20 @@ SPECULATION = Speculation(
     ),
     views=(
         AcceptanceView(
+            origin="counters",
+            population="drafting_steps",
+            scope="window",
+            acceptance_length=2.45,
+            acceptance_ratio=0.483,
+            by_position=(0.71, 0.47, 0.27),
+            conditional_by_position=(0.71, 0.662, 0.574),
+            steps=47_012,
+            drafted_tokens=141_036,
+            accepted_tokens=68_167,
+            coverage_ratio=0.97,
+            tokens_per_step=2.41,
+        ),
+        AcceptanceView(
             origin="per_request",
             population="drafting_steps",
             scope="measured_requests",
@@ -181,6 +249,21 @@ SPECULATION = Speculation(
             coverage_ratio=0.97,
             tokens_per_step=2.4,
         ),
+        AcceptanceView(
+            origin="stream",
+            population="decode_steps",
+            scope="measured_requests",
+            acceptance_length=2.4,
+            steps=50_700,
+            accepted_tokens=70_980,
+            tokens_per_step=2.4,
+        ),
+        AcceptanceView(
+            origin="gauge",
+            population="drafting_steps",
+            scope="window",
+            acceptance_length=2.5,
+        ),
     ),
     agreement=(
         Comparison(
@@ -193,6 +276,39 @@ SPECULATION = Speculation(
             allowed=(0.0, 0.0),
             agrees=True,
             why="The same steps: every request that decoded has a block.",
+        ),
+        Comparison(
+            left="counters",
+            right="stream",
+            quantity="decode_steps",
+            left_value=52_100.0,
+            right_value=50_900,
+            difference=1_200.0,
+            allowed=(0.0, 40.0),
+            agrees=False,
+            why="Every decode step is an event, but for steps of at most 40 tokens.",
+        ),
+        Comparison(
+            left="counters",
+            right="stream",
+            quantity="tokens_per_step",
+            left_value=2.4,
+            right_value=2.4,
+            difference=0.0,
+            allowed=(0.0, 0.0),
+            agrees=True,
+            why="Every decode step is an event, but for steps of at most 40 tokens.",
+        ),
+        Comparison(
+            left="per_request",
+            right="stream",
+            quantity="steps",
+            left_value=49_180,
+            right_value=50_700,
+            difference=-1_520,
+            allowed=None,
+            agrees=None,
+            why="Nothing bounds what was decoded unseen.",
         ),
     ),
     notes=("drafts were not made in 3 % of the steps",),
@@ -253,7 +369,7 @@ def rate_summary() -> Summary:
         latency_error_adjusted={"ttft_s": replace(distribution(0.0514, n=998), p99=None), "e2el_s": EMPTY},
         slo=Slo(objectives={"ttft_s": 0.5, "tpot_s": 0.05}, attainment_ratio=0.957, good=957, due=1000),
         speculation=SPECULATION,
-        server=Server(scraped=True, kv_used_ratio=Gauge(mean=0.4, peak=0.61)),
+        server=SERVER,
         client=Client(
             timing_source="kernel",
             workers=1,
@@ -269,6 +385,7 @@ def rate_summary() -> Summary:
         ),
         warmup_requests=16,
         time_series=series(),
+        server_series=server_series(),
         estimator="linear (type 7)",
         verdict=Verdict(
             valid=True,
@@ -337,6 +454,7 @@ def invalid_summary() -> Summary:
         steady_state=None,
         warmup_requests=0,
         time_series=None,
+        server_series=None,
         verdict=Verdict(
             valid=False,
             findings=(Finding(kind="nothing_completed", severity="invalid", evidence=HOSTILE, advice=HOSTILE),),
@@ -405,13 +523,29 @@ def level_summary(concurrency: int) -> Summary:
         latency_error_adjusted={},
         slo=None,
         speculation=None,
+        server=Server(),
         time_series=None,
+        server_series=None,
         verdict=Verdict(valid=True),
     )
 
 
+def with_evidence(summary: Summary, level: float) -> Summary:
+    """The level with drafts and a server that runs 16 requests at once."""
+    return replace(
+        summary,
+        speculation=replace(SPECULATION, acceptance_length=2.5 - level / 500, tokens_per_step=2.4 - level / 500),
+        server=replace(
+            SERVER,
+            running_requests=Gauge(mean=level / 2, peak=min(level, 16.0)),
+            waiting_requests=Gauge(mean=0.0, peak=max(0.0, level - 16)),
+            kv_used_ratio=Gauge(mean=level / 200, peak=level / 100),
+        ),
+    )
+
+
 def ladder() -> Sweep:
-    """Concurrency 1 to 64; the last level is invalid, the knee is at 16."""
+    """Concurrency 1 to 64; the first level was not scraped, the last is invalid, the knee is at 16."""
     levels = [SweepLevel(level=float(c), summary=level_summary(c)) for c in (1, 2, 4, 8, 16, 32, 64)]
     doubt = Finding(
         kind="client_cpu",
@@ -422,6 +556,8 @@ def ladder() -> Sweep:
     levels[-1] = replace(
         levels[-1], summary=replace(levels[-1].summary, verdict=Verdict(valid=False, findings=(doubt,)))
     )
+    for place, level in enumerate(levels[1:], start=1):
+        levels[place] = replace(level, summary=with_evidence(level.summary, level.level))
     return Sweep(
         sweep_id="20261130T080000-d4e5f6",
         name="ladder on h200",
@@ -492,7 +628,7 @@ def manifest() -> RunManifest:
         planned=1000,
         client_version="0.1.0",
         host={"system": "Linux", "cpu_count": 2},
-        server={"version": "0.33.0"},
+        server={"engine_version": "0.33.0", "configuration_page": "a long page", "configuration": {"speculates": True}},
         first_request={"model": summary.target.model, "stream": True},
         ended_by="requests",
     )

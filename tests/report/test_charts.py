@@ -7,9 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadgen.core.metrics.summary import Analysis, QuantileCurve, Summary, Sweep, TimeSeries
+from loadgen.core.metrics.summary import (
+    Analysis,
+    QuantileCurve,
+    RequestPoint,
+    Speculation,
+    Summary,
+    Sweep,
+    TimeSeries,
+    TpotByAcceptance,
+)
 from loadgen.core.run import Load, LoadMode
 from loadgen.report.charts import Chart, ladder_charts, quantile_chart, time_charts
+from loadgen.report.speculation_charts import speculation_charts
 
 
 def well_formed(chart: Chart) -> bool:
@@ -111,7 +121,86 @@ def test_a_ladder_has_a_point_a_level(sweep: Sweep) -> None:
         "ladder-tpot_s",
         "ladder-e2el_s",
         "ladder-speed",
+        "ladder-acceptance",
+        "ladder-server",
+        "ladder-cache",
     }
+
+
+def test_a_ladder_without_drafts_or_a_scraped_server_has_no_such_charts(sweep: Sweep) -> None:
+    """A baseline that was not scraped gets no empty panels."""
+    ids = {chart.id for chart in ladder_charts(replace(sweep, levels=sweep.levels[:1]))}
+    assert "ladder-throughput" in ids
+    assert not {"ladder-acceptance", "ladder-server", "ladder-cache"} & ids
+
+
+def test_the_server_is_drawn_over_the_client_s_own_axis(analysis: Analysis) -> None:
+    """Running, waiting and generated tokens stand in the client's charts; a reading that failed is a gap."""
+    charts = {chart.id: chart for chart in time_charts(analysis.summary)}
+    assert all(map(well_formed, charts.values()))
+    assert len({chart.x for chart in charts.values()}) == 1
+    assert [line.label for line in charts["time-concurrency"].lines] == [
+        "in flight",
+        "server running",
+        "server waiting",
+    ]
+    running = charts["time-concurrency"].lines[1].values
+    assert (running[29], running[30]) == (pytest.approx(7.6), None)
+    assert {"time-acceptance", "time-cache", "time-power", "time-preemptions"} <= set(charts)
+    assert charts["time-cache"].lines[0].values[20] == pytest.approx(40.0)
+
+
+def test_what_the_server_does_not_tell_has_no_chart(analysis: Analysis) -> None:
+    """Engines without a KV gauge, GPUs or preemptions leave no empty panels."""
+    told = analysis.summary.server_series
+    assert told is not None
+    nothing = (None,) * len(told.running_requests)
+    silent = replace(
+        told,
+        kv_used_mean_ratio=nothing,
+        kv_used_max_ratio=nothing,
+        prefix_hit_ratio=nothing,
+        acceptance_length=nothing,
+        gpu_power_w=nothing,
+        preemptions_per_s=tuple(0.0 for _ in nothing),
+    )
+    ids = {chart.id for chart in time_charts(replace(analysis.summary, server_series=silent))}
+    assert ids == {"time-requests", "time-tokens", "time-concurrency", "time-ttft", "time-tpot"}
+
+
+def test_acceptance_is_drawn_from_what_there_is(analysis: Analysis) -> None:
+    """Bars by draft token in percent, the line along an answer with its band, each request as a point."""
+    found = analysis.summary.speculation
+    assert found is not None
+    charts = {chart.id: chart for chart in speculation_charts(found)}
+    assert all(map(well_formed, charts.values()))
+    positions = charts["accepted-positions"]
+    assert [line.values for line in positions.lines] == [
+        pytest.approx((71.0, 46.0, 27.0)),
+        pytest.approx((71.0, 64.8, 58.7)),
+    ]
+    along = charts["output-positions"]
+    assert (along.x, along.lines[0].low, along.lines[0].high) == ((8.0, 16.0), (2.15, None), (2.25, None))
+    scatter = charts["tpot-tokens-per-step"]
+    assert (scatter.x, scatter.lines[0].values) == ((1.2, 3.9), pytest.approx((16.2, 5.1)))
+    assert speculation_charts(Speculation(origin="counters")) == []
+
+
+@given(st.lists(st.floats(min_value=1, max_value=9), min_size=1, max_size=30))
+def test_every_request_is_in_one_bar(tokens: list[float]) -> None:
+    """The bars of the histogram add up to all requests, each in the bar that holds its value."""
+    points = tuple(RequestPoint(tokens_per_step=each, tpot_s=0.01) for each in sorted(tokens))
+    found = Speculation(
+        origin="stream",
+        tpot_by_acceptance=TpotByAcceptance(n=len(points), slope=None, correlation=None, points=points),
+    )
+    bars = next(chart for chart in speculation_charts(found) if chart.id == "requests-tokens-per-step")
+    shares = bars.lines[0].values
+    assert sum(share or 0.0 for share in shares) == pytest.approx(100)
+    assert shares[0]
+    assert shares[-1]
+    assert abs(bars.x[0] - min(tokens)) <= 0.05 + 1e-6
+    assert abs(bars.x[-1] - max(tokens)) <= 0.05 + 1e-6
 
 
 def test_levels_out_of_order_and_twice(sweep: Sweep, hostile_sweep: Sweep, empty_sweep: Sweep) -> None:

@@ -13,6 +13,7 @@ from loadgen.core.metrics.per_request import REQUEST_METRICS
 from loadgen.core.metrics.summary import Analysis, Latency, Sweep, TimeSeries
 from loadgen.core.record import FailureKind, Outcome, RequestRecord
 from loadgen.core.request import Phase
+from loadgen.core.server.series import ServerSeries
 from loadgen.report.csv import requests_csv, run_csv, series_csv, sweep_csv
 
 
@@ -46,7 +47,7 @@ def test_requests_and_series_read_as_agreed(records: list[RequestRecord], analys
         analysis.summary.time_series,
         **{field.name: getattr(analysis.summary.time_series, field.name)[:4] for field in fields(TimeSeries)[2:]},
     )
-    golden.check("series.csv", "".join(series_csv([(None, series)])))
+    golden.check("series.csv", "".join(series_csv([(None, replace(analysis.summary, time_series=series))])))
 
 
 def test_a_column_is_the_path_of_its_number(analysis: Analysis) -> None:
@@ -159,7 +160,8 @@ def test_a_ladder_names_the_level_of_a_row(records: list[RequestRecord], analysi
     """Requests and bins of several levels in one file can be told apart."""
     rows = read("".join(requests_csv([(4.0, records[1]), (8.0, records[2])], with_level=True)))
     assert [row["level"] for row in rows] == ["4.0", "8.0"]
-    bins = read("".join(series_csv([(4.0, analysis.summary.time_series), (8.0, None)], with_level=True)))
+    without = replace(analysis.summary, time_series=None)
+    bins = read("".join(series_csv([(4.0, analysis.summary), (8.0, without)], with_level=True)))
     assert {row["level"] for row in bins} == {"4.0"}
     assert len(bins) == len(analysis.summary.time_series.sent)
 
@@ -167,6 +169,16 @@ def test_a_ladder_names_the_level_of_a_row(records: list[RequestRecord], analysi
 def test_a_bin_has_its_own_start(analysis: Analysis) -> None:
     """Starts do not add up rounding; absent medians are empty."""
     series = replace(analysis.summary.time_series, start_s=0.5, step_s=0.1)
-    rows = read("".join(series_csv([(None, series)])))
+    rows = read("".join(series_csv([(None, replace(analysis.summary, time_series=series))])))
     assert [row["start_s"] for row in rows[:4]] == ["0.5", "0.6", "0.7", "0.8"]
     assert rows[0]["ttft_p50_s"] == ""
+
+
+def test_the_server_s_bins_stand_beside_the_client_s(analysis: Analysis) -> None:
+    """Every value of the server's series has a column; a bin that no page covers, or a run without pages, is empty."""
+    rows = read("".join(series_csv([(None, analysis.summary)])))
+    assert {f"server.{field.name}" for field in fields(ServerSeries)} - set(rows[0]) == {"server.edges_s"}
+    assert (float(rows[29]["server.running_requests"]), rows[30]["server.running_requests"]) == (7.6, "")
+    (bare, *_) = read("".join(series_csv([(None, replace(analysis.summary, server_series=None))])))
+    assert bare.keys() == rows[0].keys()
+    assert bare["server.gpu_power_w"] == ""

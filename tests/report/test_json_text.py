@@ -32,6 +32,8 @@ def test_records_are_one_array(records: list[RequestRecord]) -> None:
 def test_series_are_json(analysis: Analysis, hostile: Analysis, sweep: Sweep) -> None:
     """A run's series is an object or null; a sweep's is an array with the levels."""
     assert json.loads(series_json(analysis.summary))["step_s"] == 1.0
+    assert json.loads(series_json(analysis.summary))["server"]["running_requests"][30] is None
+    assert json.loads(series_json(replace(analysis.summary, server_series=None)))["server"] is None
     assert json.loads(series_json(hostile.summary)) is None
     assert [one["level"] for one in json.loads(sweep_series_json(sweep))] == [1, 2, 4, 8, 16, 32, 64]
 

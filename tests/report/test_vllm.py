@@ -145,14 +145,19 @@ def test_an_all_failed_run_is_complete(manifest: RunManifest, records: list[Requ
 
 
 def test_speculation_is_there_when_it_was_measured(analysis: Analysis, recorded: Analysis) -> None:
-    """The rate is in percent, as that format has it; without speculation the keys are missing."""
+    """The rate is in percent, as that format has it; the keys are missing without speculation, and where only
+    events were counted, since they do not tell which steps drafted."""
     found = result(analysis.summary, [])
     assert found["spec_decode_acceptance_rate"] == pytest.approx(48.0)
     assert found["spec_decode_acceptance_length"] == 2.44
     assert found["spec_decode_num_drafts"] == 49_180
     assert found["spec_decode_per_position_acceptance_rates"] == [0.71, 0.46, 0.27]
-    plain = result(replace(recorded.summary, speculation=None), [])
-    assert not any(key.startswith("spec_decode") for key in plain)
+    assert found["spec_decode_draft_tokens"] == 147_540
+    assert found["spec_decode_accepted_tokens"] == 70_819
+    streamed = replace(analysis.summary.speculation, origin="stream", population="decode_steps")
+    for without in (None, streamed):
+        plain = result(replace(recorded.summary, speculation=without), [])
+        assert not any(key.startswith("spec_decode") for key in plain)
 
 
 TEMPLATE = RequestRecord(

@@ -18,6 +18,7 @@ from loadgen import __version__
 from loadgen.core.analysis.gates import FailedGate
 from loadgen.core.stats.quantiles import PERCENTILES
 from loadgen.report.charts import Chart
+from loadgen.report.tables import TextTable
 from loadgen.report.verdict import Doubt, Headline
 from loadgen.report.words import DASH, LATENCY_LABELS, definition, printable
 
@@ -162,6 +163,24 @@ def data_table(caption: str, head: str, rows: Iterable[str], label: str, css: st
     )
 
 
+def text_table(told: TextTable, label: str) -> str:
+    """A table that a terminal shows too."""
+    css = [' class="word"' if title.startswith("<") else "" for title in told.titles]
+    head = "".join(
+        f'<th scope="col"{word}>{esc(title.removeprefix("<"))}</th>'
+        for word, title in zip(css, told.titles, strict=True)
+    )
+    rows = []
+    for place, row in enumerate(told.rows):
+        marked = ' class="marked"' if place in told.marked else ""
+        cells = "".join(
+            f"<td{word}>{esc(cell)}</td>" if word else value_cell(cell)
+            for word, cell in zip(css[1:], row[1:], strict=True)
+        )
+        rows.append(f'<tr{marked}><th scope="row">{esc(row[0])}</th>{cells}</tr>')
+    return data_table(esc(told.caption), f"<tr>{head}</tr>", rows, label)
+
+
 def head_row(titles: Iterable[str]) -> str:
     """Header cells; a title that begins with `<` heads a column of text."""
     cells = "".join(
@@ -202,6 +221,9 @@ RUN_TERMS = (
     "failed_ratio",
     "attainment_ratio",
     "acceptance_length",
+    "acceptance_ratio",
+    "tokens_per_step",
+    "coverage_ratio",
     "knee",
     "error_adjusted",
 )
@@ -211,6 +233,9 @@ _TERM_LABELS = {
     "failed_ratio": "Failed or dropped",
     "attainment_ratio": "SLO attained",
     "acceptance_length": "Acceptance length",
+    "acceptance_ratio": "Acceptance ratio",
+    "tokens_per_step": "Tokens per step",
+    "coverage_ratio": "Coverage",
     "knee": "Knee",
     "error_adjusted": "failed = ∞",
 }

@@ -28,6 +28,9 @@ from loadgen.report.html.page import (
     value_cell,
     verdict_box,
 )
+from loadgen.report.html.server import server_section
+from loadgen.report.html.speculation import speculation
+from loadgen.report.speculation_charts import speculation_charts
 from loadgen.report.verdict import run_doubts, run_headline
 from loadgen.report.words import (
     DASH,
@@ -54,6 +57,7 @@ def run_html(analysis: Analysis, manifest: RunManifest) -> str:
     valid = summary.verdict.valid
     quantiles = quantile_chart(analysis)
     over_time = time_charts(summary)
+    drafts = [] if summary.speculation is None else speculation_charts(summary.speculation)
     sections = [
         section("figures", "Key figures", figure_list(_figures(summary), doubtful=not valid), valid=valid),
         section("latency", "Latency", _latency_table(summary) + plots([quantiles], "latency"), valid=valid),
@@ -62,8 +66,8 @@ def run_html(analysis: Analysis, manifest: RunManifest) -> str:
     ]
     if summary.slo is not None:
         sections.append(section("slo", "Service level", _slo(summary), valid=valid))
-    if summary.speculation is not None:
-        sections.append(section("speculation", "Speculative decoding", _speculation(summary), valid=valid))
+    sections.append(section("speculation", "Speculative decoding", speculation(summary, drafts), valid=valid))
+    sections.append(section("server", "Server", server_section(summary.server), valid=valid))
     sections.append(section("setting", "Load and target", _setting(summary, manifest)))
     terms = [*(key for key, _ in shown_latencies(summary)), *RUN_TERMS]
     sections.append(section("definitions", "Definitions", definitions(terms, summary.estimator)))
@@ -73,7 +77,7 @@ def run_html(analysis: Analysis, manifest: RunManifest) -> str:
         title=f"{name} · loadgen run",
         header=_header(summary, manifest, name),
         main="\n".join(sections),
-        charts=[quantiles, *over_time],
+        charts=[quantiles, *over_time, *drafts],
         raw=asdict(summary),
     )
 
@@ -157,6 +161,16 @@ def _figures(summary: Summary) -> list[Figure]:
                 beside=f"from {printable(summary.speculation.origin).replace('_', ' ')}"
                 if summary.speculation.acceptance_ratio is None
                 else f"{percent(summary.speculation.acceptance_ratio)} of drafted tokens accepted",
+            )
+        )
+        coverage = summary.speculation.coverage_ratio
+        figures.append(
+            Figure(
+                term="tokens_per_step",
+                label="Tokens per step",
+                value=number(summary.speculation.tokens_per_step),
+                unit="tokens",
+                beside="" if coverage is None else f"{percent(coverage)} of the decode steps drafted",
             )
         )
     return figures
@@ -252,40 +266,6 @@ def _slo(summary: Summary) -> str:
     )
 
 
-def _speculation(summary: Summary) -> str:
-    found = summary.speculation
-    if found is None:
-        return ""
-    facts = [
-        ("Acceptance length", esc(number(found.acceptance_length))),
-        ("Acceptance ratio", esc(percent(found.acceptance_ratio))),
-        ("Steps with a draft", esc(number(found.steps))),
-        ("Tokens drafted", esc(number(found.drafted_tokens))),
-        ("Tokens accepted", esc(number(found.accepted_tokens))),
-        ("Drafting coverage", esc(percent(found.coverage_ratio))),
-        ("Origin", foreign(found.origin.replace("_", " "))),
-        *(("Note", foreign(note)) for note in found.notes),
-    ]
-    body = fact_list(facts)
-    if not found.acceptance_by_position:
-        return body
-    positions = found.acceptance_by_position
-    table = data_table(
-        "Share of steps whose draft was accepted up to a position.",
-        head_row(["position", *(str(i + 1) for i in range(len(positions)))]),
-        [f'<tr><th scope="row">accepted</th>{"".join(value_cell(percent(p)) for p in positions)}</tr>'],
-        "Acceptance by position",
-    )
-    return f'<div class="columns"><div>{body}</div><div>{table}</div></div>'
-
-
-def _server_facts(summary: Summary, manifest: RunManifest) -> dict[str, object]:
-    """All but the page that the configuration was read from, which is long."""
-    return {key: value for key, value in manifest.server.items() if key != "configuration_page"} | asdict(
-        summary.server
-    )
-
-
 def _setting(summary: Summary, manifest: RunManifest) -> str:
     load = summary.load
     window = summary.window
@@ -323,7 +303,7 @@ def _setting(summary: Summary, manifest: RunManifest) -> str:
     for title, values in (
         ("Options", manifest.options),
         ("Data", manifest.data),
-        ("Server, as it told", _server_facts(summary, manifest)),
+        ("Server, as it answered", _told(manifest)),
         ("Host of the client", manifest.host),
         ("Labels", summary.labels),
         ("Body of the first request", manifest.first_request or {}),
@@ -334,3 +314,9 @@ def _setting(summary: Summary, manifest: RunManifest) -> str:
         groups.append(("Notes", "".join(f"<p>{foreign(note)}</p>" for note in manifest.notes)))
     columns = "".join(f"<div><h3>{esc(title)}</h3>{body}</div>" for title, body in groups)
     return f'<div class="columns">{columns}</div>'
+
+
+def _told(manifest: RunManifest) -> dict[str, object]:
+    """What the server told, but for its configuration, which has a place of its own."""
+    elsewhere = ("configuration", "configuration_page", "speculation", "pages")
+    return {key: value for key, value in manifest.server.items() if key not in elsewhere}

@@ -24,9 +24,11 @@ from loadgen.report.html.page import (
     raw_section,
     section,
     term_link,
+    text_table,
     value_cell,
     verdict_box,
 )
+from loadgen.report.ladder import server_levels
 from loadgen.report.verdict import has_doubts, sweep_doubts, sweep_headline
 from loadgen.report.words import (
     DASH,
@@ -54,7 +56,7 @@ def sweep_html(sweep: Sweep, manifest: RunManifest | None = None) -> str:
         sections = [
             section("figures", "Key figures", figure_list(_figures(sweep))),
             section("ladder", "Against the load", plots(charts, "pair", table=False)),
-            section("levels", "Levels", _level_table(sweep)),
+            section("levels", "Levels", _level_table(sweep) + _server_table(sweep)),
             section("setting", "Target", _setting(sweep)),
             section("definitions", "Definitions", definitions(terms, sweep.levels[0].summary.estimator)),
         ]
@@ -136,6 +138,11 @@ def _level_table(sweep: Sweep) -> str:
     return data_table(
         "One row a level. A dash means too few values.", top + head_row(titles), rows, "Level table", FULL
     )
+
+
+def _server_table(sweep: Sweep) -> str:
+    table = server_levels(sweep)
+    return "" if table is None else text_table(table, "Drafts and server by level")
 
 
 def _level_row(sweep: Sweep, level: SweepLevel) -> str:

@@ -50,9 +50,15 @@
     return splits.filter((value) => value >= low * 0.999 && value <= high * 1.001);
   };
 
+  const spread = (chart) => {
+    const [first, last] = [chart.x[0], chart.x[chart.x.length - 1]];
+    const gap = chart.x.length > 1 ? (chart.kind === "bars" ? chart.x[1] - first : (last - first) * 0.05 || 1) : 1;
+    return [first - gap, last + gap];
+  };
   const xScale = (chart) => {
     if (chart.kind === "time") return { time: false };
     if (chart.kind === "plain") return { time: false, range: (u, low, high) => [0, (high || 1) * 1.06] };
+    if (chart.kind === "bars" || chart.kind === "scatter") return { time: false, range: () => spread(chart) };
     if (chart.kind === "quantile") return { time: false, range: (u, low, high) => [0, Math.max(high || 0, 1.02)] };
     const [first, last] = [chart.x[0], chart.x[chart.x.length - 1]];
     if (chart.log_x) return { time: false, distr: 3, log: 2, range: () => [first / 1.12, last * 1.12] };
@@ -66,7 +72,7 @@
         splits: (u) => [0, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999].map((p) => -Math.log10(1 - p)).filter((x) => x <= u.scales.x.max),
         values: (u, splits) => thinned(u, splits, 34).map((x) => (x === null ? "" : percentile(x))),
       };
-    if (chart.kind === "level")
+    if (chart.kind === "level" || (chart.kind === "bars" && chart.x.every(Number.isInteger)))
       return {
         splits: () => [...new Set(chart.x)],
         filter: (u, splits) => splits,
@@ -133,12 +139,19 @@
     ctx.restore();
   };
 
+  const drawn = (chart, place) => {
+    if (chart.kind === "scatter") return { paths: () => null, points: { show: true, size: 4 } };
+    if (chart.kind !== "bars") return {};
+    const [share, align] = chart.lines.length > 1 ? [0.36, place === 0 ? -1 : 1] : [0.8, 0];
+    return { paths: uPlot.paths.bars({ size: [share, 48], align }), fill: () => css("--tone-" + chart.lines[place].tone), width: 0, points: { show: false } };
+  };
+
   const build = (chart, log) => {
     const host = document.getElementById("plot-" + chart.id);
     const figure = host.closest("figure");
     const usable = (value) => (value === null || (log && value <= 0) ? null : value);
     const points = chart.kind === "level" || chart.kind === "plain" || chart.x.length <= 40;
-    const named = chart.kind === "level" || chart.kind === "plain" ? { label: chart.x_label, labelSize: 18, labelGap: 2, labelFont: FONT } : {};
+    const named = chart.kind !== "quantile" && chart.kind !== "time" ? { label: chart.x_label, labelSize: 18, labelGap: 2, labelFont: FONT } : {};
     const options = {
       width: Math.max(host.clientWidth, 160),
       height: chart.height,
@@ -157,13 +170,14 @@
       ],
       series: [
         {},
-        ...chart.lines.map((line) => ({
+        ...chart.lines.map((line, i) => ({
           label: line.label,
           stroke: () => css("--tone-" + line.tone),
           width: 1.75,
           dash: line.dashed ? [5, 4] : undefined,
           spanGaps: chart.kind === "quantile",
           points: { show: points, size: 5, fill: () => css("--paper") },
+          ...drawn(chart, i),
         })),
       ],
       hooks: {

@@ -1,37 +1,23 @@
-"""A run or a sweep as text for a terminal of a given width; without colour it is plain text for a file or a pipe."""
-
-from collections.abc import Iterable, Sequence
+"""A run as text."""
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
-from loadgen.core.analysis.gates import failed_gates
-from loadgen.core.metrics.summary import Analysis, Distribution, Summary, Sweep, SweepLevel
+from loadgen.core.metrics.summary import Analysis, Distribution, Summary
 from loadgen.core.run import RunManifest
 from loadgen.core.stats.quantiles import PERCENTILES
 from loadgen.report import text_parts
-from loadgen.report.text_parts import INDENT, bar
-from loadgen.report.verdict import (
-    Doubt,
-    Headline,
-    has_doubts,
-    run_doubts,
-    run_headline,
-    sweep_doubts,
-    sweep_headline,
-)
+from loadgen.report.server import server_facts
+from loadgen.report.terminal.frame import ending, verdict_block
+from loadgen.report.terminal.speculation import speculation
+from loadgen.report.text_parts import INDENT
+from loadgen.report.verdict import run_doubts, run_headline
 from loadgen.report.words import (
     DASH,
     LATENCY_LABELS,
     adjusted_latencies,
     adjusted_text,
-    asked,
-    data_facts,
     failed_share,
-    knee_text,
-    levels_text,
     load_text,
     milliseconds,
     number,
@@ -42,12 +28,8 @@ from loadgen.report.words import (
     span,
     timing_text,
     token_source_text,
-    variable_text,
     with_unit,
 )
-
-_HEADLINES = {"valid": "bold green", "warning": "bold yellow", "invalid": "bold red"}
-_COLOURS = {"invalid": "bold red", "warning": "yellow", "info": "dim"}
 
 
 def run_text(analysis: Analysis, manifest: RunManifest | None = None, *, width: int = 100, color: bool = False) -> str:
@@ -65,71 +47,15 @@ def run_text(analysis: Analysis, manifest: RunManifest | None = None, *, width: 
     ]
     if summary.slo is not None:
         parts.append(text_parts.section("SLO", text_parts.facts(_slo_facts(summary))))
-    if summary.speculation is not None:
-        parts.append(text_parts.section("Speculation", text_parts.facts(_speculation_facts(summary))))
-    parts.extend(_ending([summary], manifest))
+    parts.append(text_parts.section("Speculation", speculation(summary, width - INDENT)))
+    parts.append(text_parts.section("Server", text_parts.facts(server_facts(summary.server))))
+    parts.extend(ending([summary], manifest))
     return text_parts.rendered(parts, width, color)
-
-
-def sweep_text(sweep: Sweep, manifest: RunManifest | None = None, *, width: int = 100, color: bool = False) -> str:
-    """A ladder: doubts about any level first, then one row a level, the knee marked, then bars against the level.
-
-    `manifest` is that of its first level, for what it says of the data.
-    """
-    title = printable(sweep.name) if sweep.name else f"sweep {printable(sweep.sweep_id)}"
-    beneath = ""
-    if sweep.levels:
-        target = sweep.levels[0].summary.target
-        title, beneath = f"{title}, {levels_text(sweep)}", f"{printable(target.model)} at {printable(target.url)}"
-    parts: list[RenderableType] = [verdict_block(sweep_headline(sweep), title, sweep_doubts(sweep), beneath)]
-    if sweep.levels:
-        parts.append(
-            text_parts.section(
-                f"Levels of {variable_text(sweep.variable)}; latency in ms", _levels(sweep, width - INDENT)
-            )
-        )
-        parts.append(text_parts.section("Against the load", _bars(sweep, width - INDENT)))
-        parts.append(text_parts.section("Knee", Text(knee_text(sweep))))
-    parts.extend(_ending([level.summary for level in sweep.levels], manifest))
-    return text_parts.rendered(parts, width, color)
-
-
-def _ending(summaries: Sequence[Summary], manifest: RunManifest | None) -> Iterable[RenderableType]:
-    """What stands at the end: the data that was used, and the gates that failed."""
-    if manifest is None:
-        return
-    if rows := data_facts(manifest):
-        yield text_parts.section("Data", text_parts.facts(rows))
-    if failed := failed_gates(summaries, manifest.options):
-        yield text_parts.section(
-            "Gates", Group(*(Text(f"failed: {gate.evidence}", style="bold red") for gate in failed))
-        )
 
 
 def _title(summary: Summary) -> str:
     name = printable(summary.name) if summary.name else printable(summary.target.model)
     return f"{name}, {load_text(summary)}"
-
-
-def verdict_block(headline: Headline, title: str, doubts: Iterable[Doubt], beneath: str = "") -> RenderableType:
-    """What every report begins with: the verdict, what it is a report of, and the doubts."""
-    first = Text(headline.words, style=_HEADLINES[headline.kind]).append(f"  {title}", style="bold")
-    lines = [Text(f"  {beneath}", style="dim")] if beneath else []
-    return Group(first, *lines, *(_doubt(doubt) for doubt in doubts))
-
-
-def _doubt(doubt: Doubt) -> RenderableType:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(width=7)
-    grid.add_column(ratio=1, overflow="fold")
-    text = Text()
-    for where, evidence in doubt.seen:
-        at = f" at {where}" if where else ""
-        text.append(f"{printable(doubt.kind)}{at}: {printable(evidence)}\n")
-    text.append(printable(doubt.advice), style="dim")
-    text.rstrip()
-    grid.add_row(Text(printable(doubt.severity), style=_COLOURS.get(doubt.severity, "")), text)
-    return Padding(grid, (0, 0, 0, INDENT))
 
 
 def _run_facts(summary: Summary) -> list[tuple[str, str]]:
@@ -263,93 +189,3 @@ def _slo_facts(summary: Summary) -> list[tuple[str, str]]:
         ("Attained", f"{percent(slo.attainment_ratio)}: {slo.good} good of {slo.due} due"),
         ("Goodput", with_unit(number(summary.throughput.goodput_rps), "good requests/s")),
     ]
-
-
-def _speculation_facts(summary: Summary) -> list[tuple[str, str]]:
-    speculation = summary.speculation
-    if speculation is None:
-        return []
-    rows = [
-        (
-            "Acceptance",
-            f"length {number(speculation.acceptance_length)}, ratio {percent(speculation.acceptance_ratio)}",
-        ),
-        (
-            "Counted",
-            f"{number(speculation.steps)} steps with a draft, {number(speculation.drafted_tokens)} tokens drafted,"
-            f" {number(speculation.accepted_tokens)} accepted, coverage {percent(speculation.coverage_ratio)}",
-        ),
-        ("Origin", printable(speculation.origin).replace("_", " ")),
-    ]
-    if speculation.acceptance_by_position:
-        by_position = "  ".join(f"{i}: {percent(p)}" for i, p in enumerate(speculation.acceptance_by_position, start=1))
-        rows.insert(1, ("By position", by_position))
-    rows.extend(("Note", printable(note)) for note in speculation.notes)
-    return rows
-
-
-def _levels(sweep: Sweep, room: int) -> RenderableType:
-    titles = (
-        ">level",
-        ">req/s",
-        ">out tok/s",
-        ">TTFT p50",
-        ">p95",
-        ">TPOT p50",
-        ">p95",
-        ">E2EL p50",
-        ">p95",
-        ">failed",
-    )
-    rows = []
-    for level in sweep.levels:
-        summary, latency = level.summary, level.summary.latency
-        cells = [
-            asked(level.level),
-            number(summary.throughput.requests_per_s),
-            number(summary.throughput.output_tokens_per_s),
-            milliseconds(latency.ttft_s.p50),
-            milliseconds(latency.ttft_s.p95),
-            milliseconds(latency.tpot_s.p50),
-            milliseconds(latency.tpot_s.p95),
-            milliseconds(latency.e2el_s.p50),
-            milliseconds(latency.e2el_s.p95),
-            percent(failed_share(summary)),
-        ]
-        rows.append([*map(Text, cells), _mark(sweep, level)])
-    table, _ = text_parts.table((*titles, ""), rows, room, leave_out=(8, 6, 1, 4, 7))
-    return table
-
-
-def _mark(sweep: Sweep, level: SweepLevel) -> Text:
-    mark = Text()
-    if sweep.knee is not None and sweep.knee.level == level.level:
-        mark.append("◀ knee", style="bold cyan")
-    verdict = level.summary.verdict
-    if not verdict.valid:
-        mark.append(" ✗ invalid" if mark else "✗ invalid", style="bold red")
-    elif has_doubts(verdict.findings):
-        mark.append(" ! doubts" if mark else "! doubts", style="yellow")
-    return mark
-
-
-def _bars(sweep: Sweep, room: int) -> RenderableType:
-    """Two bars a level, each scaled to its own largest value: output tokens/s and TTFT p50."""
-    speeds = [level.summary.throughput.output_tokens_per_s for level in sweep.levels]
-    waits = [level.summary.latency.ttft_s.p50 for level in sweep.levels]
-    cells = max(6, min(36, (room - 30) // 2))
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(justify="right", style="dim", no_wrap=True)
-    for _ in range(2):
-        grid.add_column(width=cells, no_wrap=True)
-        grid.add_column(justify="right", no_wrap=True)
-    grid.add_row("", Text("output tokens/s", style="dim"), "", Text("TTFT p50, ms", style="dim"), "")
-    for level, speed, wait in zip(sweep.levels, speeds, waits, strict=True):
-        grid.add_row(
-            asked(level.level),
-            Text(bar(speed, speeds, cells), style="cyan"),
-            number(speed),
-            Text(bar(wait, waits, cells), style="magenta"),
-            milliseconds(wait),
-        )
-    return grid

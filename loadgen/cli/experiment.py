@@ -1,17 +1,24 @@
 """`loadgen experiment`: arms against a baseline, over levels and repeats, from one file."""
 
+import asyncio
 import sys
+from collections import Counter
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from loadgen.cli.output import width_of
+from loadgen.cli.progress import RunProgress
 from loadgen.cli.reading import Reading
 from loadgen.cli.usage import ArgumentsCommand
-from loadgen.cli.writing import show
+from loadgen.cli.writing import as_document, put, show, tell
+from loadgen.core.units import duration_text
+from loadgen.engine.live import LiveCounts
 from loadgen.options.experiment import load_experiment
 from loadgen.report.plan import plan_json, plan_text
+from loadgen.wiring.experiment import FinishedExperiment, run_experiment
 from loadgen.wiring.experiment_plan import planned
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE.yaml", help="The experiment.")]
@@ -39,8 +46,128 @@ def plan(
     show(text)
 
 
+def run(
+    file: FileArgument,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the experiment's folder.")] = Path(
+        "runs"
+    ),
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            "--resume", metavar="DIR", help="Folder of this experiment, begun before: run the cells that it lacks."
+        ),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", metavar="", help="Run it although it should take longer than its budget.")
+    ] = False,
+    no_progress: Annotated[bool, typer.Option("--no-progress", metavar="", help="No progress display.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", metavar="", help="Print nothing but errors.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", metavar="", help="Print what became of each cell as JSON.")
+    ] = False,
+) -> None:
+    """Run an experiment: start each arm's server in turn, and measure every level on it.
+
+    Each cell is a run folder of its own. What is measured stays when the experiment is interrupted or fails; with
+    --resume it goes on from there.
+    """
+    experiment = load_experiment(file)
+    display = ExperimentProgress(enabled=not (no_progress or quiet), silent=quiet)
+    with Reading("reading the data") as reading:
+        finished = asyncio.run(
+            run_experiment(
+                experiment,
+                out=out,
+                resume=resume,
+                over_budget=yes,
+                display=display,
+                progress=reading if not (no_progress or quiet) else None,
+            )
+        )
+    if not quiet:
+        show(_outcome_json(finished) if as_json else _outcome_text(finished))
+    raise typer.Exit(int(finished.code))
+
+
+class ExperimentProgress:
+    """Shows an experiment on stderr: where it is, and on a terminal how far its server or its run has come."""
+
+    def __init__(self, *, enabled: bool, silent: bool) -> None:
+        self._enabled, self._silent = enabled, silent
+        self._drawn = False
+
+    def tell(self, line: str) -> None:
+        """A line of its own."""
+        if not self._silent:
+            self._wipe()
+            tell(f"loadgen: {line}")
+
+    def starting(self, title: str, waited_s: float, last_line: str | None) -> None:
+        """One line that is redrawn; nothing where there is no terminal."""
+        if self._enabled and sys.stderr.isatty():
+            said = f"{title} · starting for {duration_text(round(waited_s))} · {last_line or ''}"
+            put(sys.stderr, f"\r\033[K{said[: width_of() - 1]}")
+            self._drawn = True
+
+    def cell(self, live: LiveCounts, title: str, after_s: float | None) -> AbstractAsyncContextManager[object]:
+        """The progress of a run, with the time that is left for the whole experiment."""
+        self._wipe()
+        return RunProgress(live, title, None, after_s=after_s, enabled=self._enabled)
+
+    def _wipe(self) -> None:
+        if self._drawn:
+            put(sys.stderr, "\r\033[K")
+            self._drawn = False
+
+
+def _outcome(finished: FinishedExperiment) -> list[dict[str, Any]]:
+    """Each cell of the plan with what became of it."""
+    cells = []
+    for cell in finished.manifest.plan.cells:
+        end = finished.ends.get(cell.name)
+        cells.append(
+            {
+                "cell": cell.name,
+                "state": "not run" if end is None else end.state.value,
+                "valid": None if end is None else end.valid,
+                "reason": None if end is None else end.reason,
+            }
+        )
+    return cells
+
+
+def _outcome_json(finished: FinishedExperiment) -> str:
+    return as_document(
+        {
+            "schema": "loadgen.outcome/1",
+            "experiment_id": finished.manifest.experiment_id,
+            "name": finished.manifest.plan.name,
+            "path": str(finished.folder.path),
+            "interrupted": finished.interrupted,
+            "remarks": finished.remarks,
+            "cells": _outcome(finished),
+        }
+    )
+
+
+def _outcome_text(finished: FinishedExperiment) -> str:
+    cells = _outcome(finished)
+    counts = Counter(cell["state"] for cell in cells)
+    invalid = sum(cell["valid"] is False for cell in cells)
+    said = [f"{counts['finished']} of {len(cells)} cells are measured"]
+    said += [
+        f"{count} {words}" for count, words in ((invalid, "of them invalid"), (counts["failed"], "failed")) if count
+    ]
+    lines = [f"{finished.manifest.plan.name}: {', '.join(said)}"]
+    lines += [f"  ! {remark}" for remark in finished.remarks]
+    if counts["finished"] < len(cells):
+        lines.append(f"the rest can be run with --resume {finished.folder.path}")
+    return "\n".join((*lines, f"saved in {finished.folder.path}", ""))
+
+
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
     commands = typer.Typer(no_args_is_help=True, help="Compare arms with a baseline, over levels and repeats.")
     commands.command("plan", cls=ArgumentsCommand, no_args_is_help=True)(plan)
+    commands.command("run", cls=ArgumentsCommand, no_args_is_help=True)(run)
     app.add_typer(commands, name="experiment")

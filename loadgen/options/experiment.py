@@ -256,7 +256,7 @@ class ArmSection(_Section):
     def sim_values(self, *, forced_length: int | None = None, repeat: int = 1) -> dict[str, Any]:
         """The options of a simulated server that were given, by field name.
 
-        Each repeat has a seed of its own, so that its luck is that of another start.
+        Each repeat has a seed of its own, so that its luck is that of another start. A forced vLLM says that it is.
         """
         assert self.sim is not None
         values = dict(self.sim)
@@ -265,6 +265,10 @@ class ArmSection(_Section):
         if forced_length is not None:
             values.pop("acceptance", None)
             values["acceptance_length"] = forced_length
+            unforced = self.sim_options()
+            if unforced.dialect == "vllm":
+                told = {"rejection_sample_method": "synthetic", "synthetic_acceptance_length": forced_length}
+                values["speculation_config"] = unforced.speculation_config | told
         return values
 
     def sim_options(self, *, forced_length: int | None = None, repeat: int = 1) -> SimOptions:
@@ -334,6 +338,7 @@ class ExperimentFile(_Section):
     noise: Literal["aa", "none"] = "aa"
     explain: Literal["forced", "none"] = "none"
     losslessness: Literal["greedy", "sampled", "none"] = "none"
+    allow_unequal: bool = False
     slo: Annotated[str | None, BeforeValidator(_slo)] = None
     slo_attainment: float | None = None
     gates: tuple[str, ...] = ()

@@ -6,8 +6,8 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -27,6 +27,8 @@ from loadgen.wiring.interrupts import interrupts
 from loadgen.wiring.probe import probing
 from loadgen.wiring.session import Session
 from loadgen.wiring.workload import level_plan
+
+_LOOK_S = 0.2
 
 
 class Display(Protocol):
@@ -55,24 +57,30 @@ async def execute(
     warmup_requests: int,
     display: Display,
     first_pass: int = 0,
+    run_id: str | None = None,
+    notes: Sequence[str] = (),
+    gone: Callable[[], bool] | None = None,
 ) -> Finished:
     """Runs one load against the session's target and leaves a complete run folder.
 
+    `run_id` is the folder's name unless given. `notes` are for the manifest. The run ends as with a server that cannot
+    be reached once `gone` says that there is none.
     Raises LoadgenError for our own faults; whatever was measured until then is on the disk.
     """
     clock = MonotonicClock()
+    run_id = folder.path.name if run_id is None else run_id
     template = session.run_template()
     transport = session.transport(clock, load.mode)
     plan = level_plan(
         session.workload,
         load,
         template,
-        run_id=folder.path.name,
+        run_id=run_id,
         warmup_requests=warmup_requests,
         first_pass=first_pass,
     )
     manifest = RunManifest(
-        run_id=folder.path.name,
+        run_id=run_id,
         name=session.options.name,
         labels=session.options.label,
         started_at=datetime.fromtimestamp(clock.origin_unix_ns / 1e9, tz=UTC).isoformat(timespec="milliseconds"),
@@ -83,10 +91,10 @@ async def execute(
         data=plan.data,
         slo=session.slo,
         client_version=__version__,
-        host=_host_facts(),
+        host=host_facts(),
         server=session.server_facts,
         first_request=plan.first_request,
-        notes=session.notes,
+        notes=(*session.notes, *notes),
     )
     folder.save_manifest(manifest)
     sink = folder.record_writer()
@@ -106,7 +114,7 @@ async def execute(
         async with probing(session.pages, session.facts, folder=folder, clock=clock, interval_s=interval_s) as probe:
             run = Run(plan.conversations, settings, clock=clock, transport=transport, sink=sink, probe=probe)
             with _few_collections(), interrupts(run.stop, run.abort):
-                async with display(run.live, _title(load), load.duration_s):
+                async with display(run.live, load_title(load), load.duration_s), _watched(run, gone):
                     end = await run.execute()
     finally:
         clock.close()
@@ -133,7 +141,8 @@ def _notes(end: RunEnd) -> tuple[str, ...]:
     return (f"{end.late_preparations} requests were not prepared when they were wanted; the data is read too slowly",)
 
 
-def _title(load: Load) -> str:
+def load_title(load: Load) -> str:
+    """A load in few words, for whoever watches it."""
     match load.mode:
         case LoadMode.CONCURRENCY:
             return f"concurrency {load.concurrency}"
@@ -141,6 +150,25 @@ def _title(load: Load) -> str:
             return f"{load.request_rate_rps:g} requests/s"
         case LoadMode.REPLAY:
             return "replay" if load.speed == 1 else f"replay at {load.speed:g}x"
+
+
+@asynccontextmanager
+async def _watched(run: Run, gone: Callable[[], bool] | None) -> AsyncIterator[None]:
+    """Gives the run up when its server is known to be gone, sooner than by requests that cannot connect."""
+
+    async def watch(gone: Callable[[], bool]) -> None:
+        while not gone():  # noqa: ASYNC110 (nothing tells when; it has to be asked)
+            await asyncio.sleep(_LOOK_S)
+        run.stop("unreachable")
+
+    if gone is None:
+        yield
+        return
+    watching = asyncio.create_task(watch(gone))
+    try:
+        yield
+    finally:
+        watching.cancel()
 
 
 @contextmanager
@@ -157,7 +185,8 @@ def _few_collections() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _host_facts() -> dict[str, Any]:
+def host_facts() -> dict[str, Any]:
+    """The machine that the load comes from, and what it is made with."""
     return {
         "system": platform.platform(),
         "machine": platform.machine(),

@@ -54,26 +54,31 @@ def planned(experiment: ExperimentFile, *, progress: ReadProgress | None = None)
     """What the file stands for. Raises ConfigError or DataError for what cannot be run."""
     workload = open_workload(experiment.session_options(), seed=experiment.workload.seed, progress=progress)
     try:
-        facts = workload.source.facts
-        levels = tuple(_levels(experiment, workload))
-        plan = make_plan(
-            experiment.name,
-            arms=experiment.planned_arms(),
-            levels=levels,
-            repeats=experiment.repeats,
-            order=experiment.order,
-            workload=_sent(experiment, facts),
-            servers={name: arm.stored() for name, arm in experiment.arms.items()},
-        )
-        found = _estimate(experiment, plan, _lengths(experiment, facts))
-        return PlannedExperiment(
-            plan=plan,
-            servers={name: arm.server for name, arm in experiment.arms.items()},
-            estimate=found,
-            notes=tuple(_notes(experiment, plan, found, facts)),
-        )
+        return planned_over(workload, experiment)
     finally:
         workload.close()
+
+
+def planned_over(workload: Workload, experiment: ExperimentFile) -> PlannedExperiment:
+    """The same over the file's data, which is open already."""
+    facts = workload.source.facts
+    levels = tuple(_levels(experiment, workload))
+    plan = make_plan(
+        experiment.name,
+        arms=experiment.planned_arms(),
+        levels=levels,
+        repeats=experiment.repeats,
+        order=experiment.order,
+        workload=_sent(experiment, facts),
+        servers={name: arm.stored() for name, arm in experiment.arms.items()},
+    )
+    found = _estimate(experiment, plan, _lengths(experiment, facts))
+    return PlannedExperiment(
+        plan=plan,
+        servers={name: arm.server for name, arm in experiment.arms.items()},
+        estimate=found,
+        notes=tuple(_notes(experiment, plan, found, facts)),
+    )
 
 
 def _levels(experiment: ExperimentFile, workload: Workload) -> Iterator[PlannedLevel]:

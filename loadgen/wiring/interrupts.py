@@ -2,8 +2,34 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+class Interrupted(Exception):  # noqa: N818 (it is no error: somebody asked)
+    """Somebody asked to stop."""
+
+
+async def interruptible(work: Coroutine[Any, Any, Result]) -> Result:
+    """What the work comes to. A signal cancels it; raises Interrupted then, once it has ended."""
+    task = asyncio.create_task(work)
+    asked = False
+
+    def cancel() -> None:
+        nonlocal asked
+        asked = True
+        task.cancel()
+
+    with interrupts(cancel, cancel):
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if asked:
+                raise Interrupted from None
+            raise
 
 
 @contextmanager

@@ -136,18 +136,25 @@ async def open_session(options: CommonOptions, *, progress: ReadProgress | None 
     workload = open_workload(options, seed=seed, progress=progress)
     try:
         facts = await ask_target(destination, options)
-        _check_cache_options(options, facts)
-        yield Session(
-            options=options,
-            destination=destination,
-            facts=facts,
-            workload=workload,
-            template=_template(options, facts),
-            pages=pages_of(options, facts, destination),
-            seed=seed,
-        )
+        yield session_over(workload, options, destination=destination, facts=facts, seed=seed)
     finally:
         workload.close()
+
+
+def session_over(
+    workload: Workload, options: CommonOptions, *, destination: Destination, facts: TargetFacts, seed: int
+) -> Session:
+    """A session with a target that was asked already. Raises ConfigError for what the options ask in vain of it."""
+    _check_cache_options(options, facts)
+    return Session(
+        options=options,
+        destination=destination,
+        facts=facts,
+        workload=workload,
+        template=_template(options, facts),
+        pages=pages_of(options, facts, destination),
+        seed=seed,
+    )
 
 
 def _check_cache_options(options: CommonOptions, facts: TargetFacts) -> None:

@@ -26,7 +26,7 @@ class Estimate:
 
     Tokens are what the data tells or asks for, None when it does not. `duration_s` is None when the length of answers
     of some arm is not known, `price` when that or the price of an hour is not. `sittings_s` is by the name of a
-    sitting. `basis` says what the times rest on.
+    sitting, `cells_s` by that of a cell, without the start. `basis` says what the times rest on.
     """
 
     requests: int
@@ -36,6 +36,7 @@ class Estimate:
     duration_s: float | None
     price: float | None
     sittings_s: Mapping[str, float]
+    cells_s: Mapping[str, float]
     basis: tuple[str, ...]
 
     def beyond(self, budget_s: float) -> str | None:
@@ -69,11 +70,13 @@ def estimate(
     requests = warmup + sum(level.load.num_requests or 0 for level in plan.levels) * len(plan.sittings)
     starts_s = [expected[sitting.arm.name].start_s for sitting in plan.sittings]
     sittings_s: dict[str, float] = {}
+    cells_s: dict[str, float] = {}
     for sitting, start_s in zip(plan.sittings, starts_s, strict=True):
         answer_s = expected[sitting.arm.name].answer_s
         if answer_s is not None:
-            levels_s = math.fsum(level_s(level, answer_s[level]) + cooldown_s for level in sitting.levels)
-            sittings_s[sitting.name] = levels_s + (0.0 if together else start_s)
+            each_s = {cell.name: level_s(cell.level, answer_s[cell.level]) + cooldown_s for cell in sitting.cells}
+            cells_s |= each_s
+            sittings_s[sitting.name] = math.fsum(each_s.values()) + (0.0 if together else start_s)
     duration_s = price = None
     if len(sittings_s) == len(plan.sittings):
         duration_s = math.fsum(sittings_s.values()) + (plan.repeats * max(starts_s) if together else 0.0)
@@ -86,6 +89,7 @@ def estimate(
         duration_s=duration_s,
         price=price,
         sittings_s=sittings_s,
+        cells_s=cells_s,
         basis=tuple(basis),
     )
 

@@ -1,0 +1,235 @@
+"""The folder of an experiment: what was planned, how far it came, its servers, and one run folder a cell.
+
+`experiment.json` is written first and stays as it is. `progress.jsonl` gets a line whenever a cell has ended. Under
+`cells/` each sitting has a folder with `sitting.json`, the server's log, and the run folders of its levels. One process
+at a time works in it: whoever holds `lock`.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from loadgen.adapters.store.files import Scrubber, load_json, reason, save_json, sync_folder
+from loadgen.adapters.store.run_folder import SUMMARY, RunFolder
+from loadgen.core.comparison.footing import Footing, Served
+from loadgen.core.errors import StoreError
+from loadgen.core.experiment.plan import Plan, PlannedCell, Sitting
+
+EXPERIMENT_SCHEMA = "loadgen.experiment/1"
+SITTING_SCHEMA = "loadgen.sitting/1"
+CELL_SCHEMA = "loadgen.cell/1"
+
+EXPERIMENT = "experiment.json"
+PROGRESS = "progress.jsonl"
+CELLS = "cells"
+SITTING = "sitting.json"
+LOG = "server.log"
+LOCK = "lock"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentManifest:
+    """What an experiment is, as it was before anything was started. `file` is its file as resolved, without secrets.
+
+    `data` says what is sent, as in the manifest of a run.
+    """
+
+    schema: str = EXPERIMENT_SCHEMA
+    experiment_id: str
+    started_at: str
+    plan: Plan
+    file: dict[str, Any]
+    data: dict[str, Any]
+    client_version: str
+    host: dict[str, Any]
+
+
+class CellState(StrEnum):
+    """How a cell ended: with a run that can be used or judged, or without, because its server was not there."""
+
+    FINISHED = "finished"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellEnd:
+    """A line of progress. `valid` is the verdict on a finished run, `reason` says why a cell failed."""
+
+    schema: str = CELL_SCHEMA
+    cell: str
+    state: CellState
+    valid: bool | None = None
+    reason: str | None = None
+    ended_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """One start of a sitting's server.
+
+    `how`, `url` and `start_s` are None when it did not come up, `served` when it could not be asked; `fault` says why.
+    `footing` is how it stands to the baseline's first start. `stopped` says how it ended, None while it runs or when
+    this process was killed.
+    """
+
+    started_at: str
+    how: str | None = None
+    url: str | None = None
+    start_s: float | None = None
+    served: Served | None = None
+    footing: Footing | None = None
+    fault: str | None = None
+    stopped: str | None = None
+    exit_status: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SittingRecord:
+    """`sitting.json`: the starts of its server, more than one where the experiment was resumed within it."""
+
+    schema: str = SITTING_SCHEMA
+    sitting: str
+    starts: tuple[Start, ...] = field(default=())
+
+
+class ExperimentFolder:
+    """One experiment's files."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path, manifest: ExperimentManifest) -> "ExperimentFolder":
+        """Makes the folder with the manifest in it. Raises StoreError when it is there already or cannot be made."""
+        try:
+            path.mkdir(parents=True)
+            (path / CELLS).mkdir()
+        except OSError as fault:
+            raise StoreError(f"{path}: cannot be created: {reason(fault)}") from fault
+        save_json(path / EXPERIMENT, manifest, Scrubber())
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> "ExperimentFolder":
+        """The experiment stored there. Raises StoreError for a folder that holds none."""
+        if not is_experiment(path):
+            raise StoreError(f"{path}: expected the folder of an experiment, found no {EXPERIMENT} in it")
+        return cls(path)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps other processes from working in the folder. Raises StoreError when one does.
+
+        The system takes the lock back when this process ends in whatever way.
+        """
+        path = self.path / LOCK
+        try:
+            file: IO[str] = path.open("a+")
+        except OSError as fault:
+            raise StoreError(f"{path}: cannot be written: {reason(fault)}") from fault
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                file.seek(0)
+                raise StoreError(f"{self.path}: process {file.read().strip()} is at work on this experiment") from None
+            file.truncate(0)
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n")
+            file.flush()
+            yield
+
+    def load_manifest(self) -> ExperimentManifest:
+        """Reads `experiment.json`. Raises StoreError for another schema."""
+        return load_json(self.path / EXPERIMENT, ExperimentManifest, EXPERIMENT_SCHEMA)
+
+    def ends(self) -> dict[str, CellEnd]:
+        """How each cell ended, by its name; of a cell that was run again, the last. One cut off in writing is none.
+
+        Raises StoreError for a line that is something else.
+        """
+        found: dict[str, CellEnd] = {}
+        *lines, _ = self._progress().split(b"\n")
+        for number, line in enumerate(lines, start=1):
+            try:
+                end = msgspec.json.decode(line, type=CellEnd)
+            except (msgspec.DecodeError, UnicodeDecodeError) as fault:
+                raise StoreError(f"{self.path / PROGRESS}: line {number}: expected {CELL_SCHEMA}: {fault}") from fault
+            found[end.cell] = end
+        return found
+
+    def finished(self) -> Mapping[str, CellEnd]:
+        """The cells that are done for good: said so, and with a summary in their folders."""
+        return {
+            name: end
+            for name, end in self.ends().items()
+            if end.state is CellState.FINISHED and (self.path / CELLS / name / SUMMARY).is_file()
+        }
+
+    def note(self, end: CellEnd, *, secrets: tuple[str, ...] = ()) -> None:
+        """Adds a line of progress, which is on the disk when this returns. Raises StoreError."""
+        path = self.path / PROGRESS
+        try:
+            with path.open("ab") as file:
+                file.truncate(self._progress().rfind(b"\n") + 1)  # what a kill cut off
+                file.write(Scrubber(secrets).encode(end) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            sync_folder(self.path)
+        except OSError as fault:
+            raise StoreError(f"{path}: cannot be written: {reason(fault)}") from fault
+
+    def begin_sitting(self, sitting: Sitting) -> Path:
+        """The sitting's folder, made if it is not there."""
+        path = self.path / CELLS / sitting.name
+        try:
+            path.mkdir(exist_ok=True)
+        except OSError as fault:
+            raise StoreError(f"{path}: cannot be created: {reason(fault)}") from fault
+        return path
+
+    def sitting(self, sitting: Sitting) -> SittingRecord:
+        """What is known of a sitting's server; no starts of one that has not begun."""
+        path = self.path / CELLS / sitting.name / SITTING
+        return load_json(path, SittingRecord, SITTING_SCHEMA) if path.exists() else SittingRecord(sitting=sitting.name)
+
+    def save_sitting(self, record: SittingRecord, *, secrets: tuple[str, ...] = ()) -> None:
+        """Replaces a sitting's file, whole or not at all."""
+        save_json(self.path / CELLS / record.sitting / SITTING, record, Scrubber(secrets))
+
+    def begin_cell(self, cell: PlannedCell, *, secrets: tuple[str, ...] = ()) -> RunFolder:
+        """A new run folder for a cell. What an earlier attempt left is set aside as `<level>.unfinished-1`, -2, …"""
+        place = self.path / CELLS / cell.name
+        if place.exists():
+            number = 1
+            while (aside := place.with_name(f"{place.name}.unfinished-{number}")).exists():
+                number += 1
+            try:
+                place.rename(aside)
+            except OSError as fault:
+                raise StoreError(f"{place}: cannot be set aside: {reason(fault)}") from fault
+        return RunFolder.create(place.parent, place.name, secrets=secrets)
+
+    def cell(self, cell: PlannedCell) -> RunFolder:
+        """The run of a cell. Raises StoreError when there is none."""
+        return RunFolder.open(self.path / CELLS / cell.name)
+
+    def _progress(self) -> bytes:
+        try:
+            return (self.path / PROGRESS).read_bytes()
+        except FileNotFoundError:
+            return b""
+        except OSError as fault:
+            raise StoreError(f"{self.path / PROGRESS}: cannot be read: {reason(fault)}") from fault
+
+
+def is_experiment(path: Path) -> bool:
+    """Whether the folder is that of an experiment, finished or not."""
+    return (path / EXPERIMENT).is_file()

@@ -1,0 +1,178 @@
+"""An experiment from its file to its folder, begun or resumed."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from loadgen import __version__
+from loadgen.adapters.store.experiment_folder import CellEnd, CellState, ExperimentFolder, ExperimentManifest
+from loadgen.adapters.store.run_folder import new_run_id
+from loadgen.core.comparison.footing import Served, length_finding
+from loadgen.core.errors import ConfigError, ExitCode
+from loadgen.core.experiment.plan import Plan, PlannedArm
+from loadgen.core.metrics.summary import Summary
+from loadgen.options.experiment import ExperimentFile
+from loadgen.wiring.execute import host_facts
+from loadgen.wiring.experiment_plan import planned_over
+from loadgen.wiring.launch import launcher_of
+from loadgen.wiring.sittings import ExperimentDisplay, Sittings, TimeLeft
+from loadgen.wiring.workload import ReadProgress, Workload, open_workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedExperiment:
+    """An experiment that is over, or as far as it came.
+
+    `ends` has the cells that ended, now or before. `remarks` is what people should know of its footing.
+    """
+
+    folder: ExperimentFolder
+    manifest: ExperimentManifest
+    ends: Mapping[str, CellEnd]
+    remarks: tuple[str, ...]
+    interrupted: bool
+
+    @property
+    def code(self) -> ExitCode:
+        """What the command ends with.
+
+        Interrupted, before a level at which an arm has no run at all, before a run that is missing or invalid.
+        """
+        plan = self.manifest.plan
+        finished = {name for name, end in self.ends.items() if end.state is CellState.FINISHED}
+        measured = {(cell.arm.name, cell.level.name) for cell in plan.cells if cell.name in finished}
+        if self.interrupted:
+            return ExitCode.INTERRUPTED
+        if len(measured) < len(plan.arms) * len(plan.levels):
+            return ExitCode.TARGET_FAILED
+        if all(cell.name in finished and self.ends[cell.name].valid for cell in plan.cells):
+            return ExitCode.DONE
+        return ExitCode.INVALID_MEASUREMENT
+
+
+async def run_experiment(
+    experiment: ExperimentFile,
+    *,
+    out: Path,
+    resume: Path | None = None,
+    over_budget: bool = False,
+    display: ExperimentDisplay,
+    progress: ReadProgress | None = None,
+) -> FinishedExperiment:
+    """Runs what the file says into a new folder under `out`, or what is missing in the folder to `resume`.
+
+    Raises ConfigError for what will not be run (beyond its budget, servers on unequal footing, another experiment than
+    the one to be resumed), TargetError when the baseline does not come up, StoreError for a folder that cannot be used.
+    What was measured until then stays.
+    """
+    workload = open_workload(experiment.session_options(), seed=experiment.workload.seed, progress=progress)
+    try:
+        found = planned_over(workload, experiment)
+        beyond = None if experiment.budget is None else found.estimate.beyond(experiment.budget)
+        if beyond is not None and resume is None and not over_budget:
+            raise ConfigError(f"budget: {beyond}; give it more time, or --yes to run it all the same")
+        _check_servers(experiment, found.plan)
+        folder = _new(out, experiment, found.plan, workload) if resume is None else ExperimentFolder.open(resume)
+        with folder.locked():
+            manifest = folder.load_manifest()
+            if resume is not None:
+                _check_same(manifest, experiment, found.plan)
+                if manifest.client_version != __version__:
+                    display.tell(f"begun by version {manifest.client_version}, and this is {__version__}")
+            sittings = Sittings(
+                experiment=experiment,
+                plan=found.plan,
+                folder=folder,
+                workload=workload,
+                display=display,
+                time_left=TimeLeft(estimate=found.estimate, plan=found.plan),
+                baseline=_first_served(folder, found.plan),
+            )
+            interrupted = await sittings.run()
+            remarks = (*sittings.remarks, *_on_lengths(folder, found.plan))
+            return FinishedExperiment(
+                folder=folder, manifest=manifest, ends=folder.ends(), remarks=remarks, interrupted=interrupted
+            )
+    finally:
+        workload.close()
+
+
+def _new(out: Path, experiment: ExperimentFile, plan: Plan, workload: Workload) -> ExperimentFolder:
+    experiment_id = f"experiment-{new_run_id()}"
+    manifest = ExperimentManifest(
+        experiment_id=experiment_id,
+        started_at=datetime.now(tz=UTC).isoformat(timespec="milliseconds"),
+        plan=plan,
+        file=experiment.stored(),
+        data=asdict(workload.source.facts),
+        client_version=__version__,
+        host=host_facts(),
+    )
+    return ExperimentFolder.create(out / experiment_id, manifest)
+
+
+def _check_servers(experiment: ExperimentFile, plan: Plan) -> None:
+    """Raises ConfigError for a profile that is not there and a variable that is not set, before anything is started."""
+    for arm in plan.arms:
+        launcher_of(experiment.arms[arm.of], log=Path(), kept=Path(), start_timeout_s=experiment.start_timeout)
+
+
+def _check_same(manifest: ExperimentManifest, experiment: ExperimentFile, plan: Plan) -> None:
+    """Raises ConfigError that says in what the file or its data is not what the experiment began with."""
+    if manifest.plan.digest == plan.digest:
+        return
+    then, now = _flat(manifest.file), _flat(msgspec.to_builtins(experiment.stored()))
+    changed = [
+        f"{name} was {then.get(name)!r} and is {now.get(name)!r}"
+        for name in dict.fromkeys((*then, *now))
+        if then.get(name) != now.get(name) and name.partition(".")[0] in _MEASURED
+    ]
+    if manifest.plan.workload_digest != plan.workload_digest and not any(map(_is_of_workload, changed)):
+        changed.append("the data has another content")
+    raise ConfigError(
+        f"this is not the experiment that was begun, so its cells cannot stand beside new ones: {'; '.join(changed)}"
+    )
+
+
+_OF_WORKLOAD = ("workload.", "load.", "level.", "endpoint ")
+_MEASURED = frozenset(
+    {"workload", "load", "level", "endpoint", "arms", "baseline", "repeats", "order", "noise", "explain"}
+)
+"""Sections of the file that the digests of a plan cover."""
+
+
+def _is_of_workload(change: str) -> bool:
+    return change.startswith(_OF_WORKLOAD)
+
+
+def _flat(value: Any, name: str = "") -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return {leaf: item for key, inner in value.items() for leaf, item in _flat(inner, f"{name}.{key}").items()}
+    return {name.removeprefix("."): value}
+
+
+def _first_served(folder: ExperimentFolder, plan: Plan) -> Served | None:
+    """The baseline as it told of itself at its first start; None before there was one."""
+    starts = (
+        start for sitting in plan.sittings if sitting.arm == plan.baseline for start in folder.sitting(sitting).starts
+    )
+    return next((start.served for start in starts if start.served is not None), None)
+
+
+def _on_lengths(folder: ExperimentFolder, plan: Plan) -> Iterator[str]:
+    """Where arms and baseline did not do the same work, by all repeats together."""
+    finished = folder.finished()
+
+    def summaries(arm: PlannedArm, level: str) -> list[Summary]:
+        cells = (cell for cell in plan.cells if cell.arm == arm and cell.level.name == level)
+        return [folder.cell(cell).load_summary() for cell in cells if cell.name in finished]
+
+    for level in plan.levels:
+        baseline = summaries(plan.baseline, level.name)
+        for arm in plan.arms[1:]:
+            if (finding := length_finding(baseline, summaries(arm, level.name))) is not None:
+                yield f"{arm.label} at {level.name}: {finding}"

@@ -1,0 +1,395 @@
+"""The sittings of an experiment: servers started and ended, levels measured in between, everything noted."""
+
+import asyncio
+import math
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any, Protocol
+
+from loadgen.adapters.servers.generic import TargetFacts
+from loadgen.adapters.store.experiment_folder import (
+    LOG,
+    CellEnd,
+    CellState,
+    ExperimentFolder,
+    SittingRecord,
+    Start,
+)
+from loadgen.core.comparison.footing import Served, Standing, footing
+from loadgen.core.errors import ConfigError, TargetError
+from loadgen.core.experiment.estimate import Estimate
+from loadgen.core.experiment.plan import Plan, PlannedCell, Sitting
+from loadgen.engine.live import LiveCounts
+from loadgen.engine.ports import Exited, Launcher, Stopped
+from loadgen.options.experiment import ArmSection, ExperimentFile
+from loadgen.options.load import CommonOptions
+from loadgen.wiring.api_key import api_key_from
+from loadgen.wiring.execute import Finished, execute, load_title
+from loadgen.wiring.interrupts import Interrupted, interruptible, interrupts
+from loadgen.wiring.launch import launcher_of
+from loadgen.wiring.session import Session, session_over
+from loadgen.wiring.target import ask_target, destination_of
+from loadgen.wiring.workload import Workload, passes_needed
+
+_SALTED = frozenset({"vllm"})  # other engines refuse fields that they do not know, or empty their cache when asked
+_ENDING_S, _LOOK_S = 1.0, 0.05  # how long it may take until a server's end is known here
+
+
+class ExperimentDisplay(Protocol):
+    """Shows an experiment while it is under way."""
+
+    def tell(self, line: str) -> None:
+        """Something that people should know."""
+        ...
+
+    def starting(self, title: str, waited_s: float, last_line: str | None) -> None:
+        """A server is being waited for; the last line of its log is what it says."""
+        ...
+
+    def cell(self, live: LiveCounts, title: str, after_s: float | None) -> AbstractAsyncContextManager[object]:
+        """A context in which a run's live counts are followed; `after_s` is what is expected to come after it."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class TimeLeft:
+    """What is still to come, by the estimate and by how cells took longer or shorter than it said."""
+
+    estimate: Estimate
+    plan: Plan
+    _expected_s: float = 0.0
+    _took_s: float = 0.0
+
+    def took(self, cell: PlannedCell, took_s: float) -> None:
+        """A cell has ended."""
+        if cell.name in self.estimate.cells_s:
+            self._expected_s += self.estimate.cells_s[cell.name]
+            self._took_s += took_s
+
+    def after(self, cells: Sequence[PlannedCell], sittings: Sequence["_Pending"]) -> float | None:
+        """Seconds for these cells and then for these sittings; None where the estimate does not know."""
+        cells_s, sittings_s = self.estimate.cells_s, self.estimate.sittings_s
+        if self.estimate.duration_s is None:
+            return None
+        runs_s = [cells_s[cell.name] for cell in (*cells, *(cell for each in sittings for cell in each.cells))]
+        starts_s = [
+            sittings_s[each.sitting.name] - math.fsum(cells_s[cell.name] for cell in each.sitting.cells)
+            for each in sittings
+        ]
+        pace = self._took_s / self._expected_s if self._expected_s else 1.0
+        return math.fsum(runs_s) * pace + math.fsum(starts_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pending:
+    """A sitting with the cells that are still to be run; `place` is its number in the plan."""
+
+    place: int
+    sitting: Sitting
+    cells: tuple[PlannedCell, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Server:
+    """The server of a sitting, from one start to its end."""
+
+    pending: _Pending
+    section: ArmSection
+    launcher: Launcher
+    start: Start
+    earlier: tuple[Start, ...]
+    secrets: tuple[str, ...]
+    lost: bool = False
+
+    def gone(self) -> bool:
+        return self.launcher.exited() is not None
+
+    async def exited(self) -> Exited | None:
+        """How it ended, waiting a moment for the news."""
+        end_s = time.monotonic() + _ENDING_S
+        while (exited := self.launcher.exited()) is None and time.monotonic() < end_s:  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_S)
+        return exited
+
+
+@dataclass(slots=True, kw_only=True)
+class Sittings:
+    """The sittings of a plan in their order, as far as their cells are not in the folder yet.
+
+    `baseline` is what the baseline told of itself at its first start, None before that. `remarks` is what was found of
+    the footing of servers, in words.
+    """
+
+    experiment: ExperimentFile
+    plan: Plan
+    folder: ExperimentFolder
+    workload: Workload
+    display: ExperimentDisplay
+    time_left: TimeLeft
+    baseline: Served | None
+    remarks: list[str] = field(default_factory=list)
+    _told: set[str] = field(default_factory=set)
+
+    async def run(self) -> bool:
+        """Goes through all sittings that have something left. Whether somebody asked to stop."""
+        finished = self.folder.finished()
+        pending = [
+            _Pending(place=place, sitting=sitting, cells=cells)
+            for place, sitting in enumerate(self.plan.sittings, start=1)
+            if (cells := tuple(cell for cell in sitting.cells if cell.name not in finished))
+        ]
+        together = self.experiment.servers == "together"
+        try:
+            for _, group in groupby(pending, key=lambda each: each.sitting.repeat if together else each.place):
+                await self._with_servers(list(group), pending)
+        except Interrupted:
+            return True
+        return False
+
+    async def _with_servers(self, group: Sequence[_Pending], pending: Sequence[_Pending]) -> None:
+        """Sittings whose servers are up at the same time; they are sent load one after the other."""
+        servers = [self._server(each) for each in group]
+        try:
+            await interruptible(self._start_all(servers))
+            for server in servers:
+                later = [each for each in pending if each.place > server.pending.place]
+                await self._sit(server, later)
+        finally:
+            with interrupts(_nothing, _nothing):
+                await self._stop_all(servers)
+
+    def _server(self, pending: _Pending) -> _Server:
+        experiment, sitting = self.experiment, pending.sitting
+        section = experiment.arms[sitting.arm.of]
+        title = self._title(pending)
+        return _Server(
+            pending=pending,
+            section=section,
+            launcher=launcher_of(
+                section,
+                log=self.folder.begin_sitting(sitting) / LOG,
+                kept=self.folder.path / f"{sitting.arm.name}.kept.json",
+                start_timeout_s=experiment.start_timeout,
+                forced_length=sitting.arm.forced_length,
+                repeat=sitting.repeat,
+                api_key=api_key_from(experiment.api_key_env),
+                progress=lambda waited_s, line: self.display.starting(title, waited_s, line),
+                warn=self.display.tell,
+            ),
+            start=Start(started_at=_now()),
+            earlier=self.folder.sitting(sitting).starts,
+            secrets=section.secrets(os.environ),
+        )
+
+    async def _start_all(self, servers: Sequence[_Server]) -> None:
+        started = await asyncio.gather(*map(self._start, servers), return_exceptions=True)
+        _raise_first(started)
+
+    async def _start(self, server: _Server) -> None:
+        """A server that does not come up is noted; what follows from it is seen when it is its turn."""
+        try:
+            launched = await server.launcher.start()
+        except TargetError as fault:
+            self._save(server, fault=str(fault))
+        else:
+            self._save(server, how=launched.how, url=launched.url, start_s=launched.start_s)
+
+    async def _stop_all(self, servers: Sequence[_Server]) -> None:
+        """Ends every server, whatever becomes of the others."""
+        ends = await asyncio.gather(*(server.launcher.stop() for server in servers), return_exceptions=True)
+        for server, stopped in zip(servers, ends, strict=True):
+            if isinstance(stopped, Stopped):
+                self._save(server, stopped=stopped.how.value, exit_status=stopped.exit_status)
+        _raise_first(ends)
+
+    def _save(self, server: _Server, **changes: Any) -> None:
+        server.start = replace(server.start, **changes)
+        record = SittingRecord(sitting=server.pending.sitting.name, starts=(*server.earlier, server.start))
+        self.folder.save_sitting(record, secrets=server.secrets)
+
+    async def _sit(self, server: _Server, later: Sequence[_Pending]) -> None:
+        """All levels of a sitting that are left."""
+        session = None
+        if server.start.fault is None:
+            try:
+                session = await interruptible(self._session(server))
+            except TargetError as fault:
+                self._save(server, fault=str(fault))
+        if session is None:
+            assert server.start.fault is not None
+            if self.baseline is None:
+                raise TargetError(f"{self.plan.baseline.label}, which all is compared with: {server.start.fault}")
+            for cell in server.pending.cells:
+                self._fail(cell, server.start.fault, server)
+            return
+        self._check_footing(server, session.facts)
+        left, first_pass = list(server.pending.cells), 0
+        for cell in server.pending.sitting.cells:
+            if cell in left:
+                left.remove(cell)
+                await self._measure(
+                    server, session, cell, first_pass=first_pass, after_s=self.time_left.after(left, later)
+                )
+                if left and not server.lost:
+                    await interruptible(asyncio.sleep(self.experiment.cooldown))
+            load, warmup_requests = cell.level.load, cell.level.warmup_requests
+            first_pass += passes_needed(self.workload, load, warmup_requests=warmup_requests)
+
+    async def _session(self, server: _Server) -> Session:
+        """Asks the server what it is. Raises TargetError when it does not answer."""
+        arm, url = server.pending.sitting.arm, server.start.url
+        assert url is not None
+        if server.section.url is not None:
+            url = server.section.url_from(os.environ)  # with the credentials that are stored nowhere
+        options = self.experiment.session_options(url)
+        options = options.model_copy(update={"label": {"arm": arm.name, "repeat": str(server.pending.sitting.repeat)}})
+        destination = destination_of(options)
+        server.secrets = (*destination.secrets, *server.secrets)
+        facts = await ask_target(destination, options)
+        return session_over(
+            self.workload,
+            _with_cold_cache(options, facts),
+            destination=destination,
+            facts=facts,
+            seed=self.experiment.workload.seed,
+        )
+
+    def _check_footing(self, server: _Server, facts: TargetFacts) -> None:
+        """Compares the server with the baseline's first one. Raises ConfigError when they are unequal."""
+        arm = server.pending.sitting.arm
+        served = Served(
+            engine=facts.engine,
+            engine_version=facts.engine_version,
+            model=facts.model,
+            configuration=facts.configuration,
+            speculation=facts.speculation,
+            page=facts.configuration_page,
+        )
+        if self.baseline is None:
+            self.baseline = served
+        found = footing(self.baseline, served, arm)
+        self._save(server, served=served, footing=found)
+        for difference in found.of(Standing.CONSEQUENCE):
+            self._tell_once(f"{arm.label}: {difference.setting} differs: {difference.reason}")
+        if found.unverified:
+            self._remark(f"not verified to be equal, since not every server tells: {', '.join(found.unverified)}")
+        for objection in found.objections:
+            self._remark(f"{arm.label}: {objection}")
+        if found.objections and not self.experiment.allow_unequal:
+            raise ConfigError(
+                f"{arm.label} is not on equal footing with the baseline: {'; '.join(found.objections)}. Start them"
+                " alike, or set allow_unequal: true to measure it all the same"
+            )
+
+    async def _measure(
+        self, server: _Server, session: Session, cell: PlannedCell, *, first_pass: int, after_s: float | None
+    ) -> None:
+        if server.lost:
+            self._fail(cell, "the server was no longer there", server)
+            return
+        title = f"{self._title(server.pending)} · {load_title(cell.level.load)}"
+        began_s = time.monotonic()
+        try:
+            finished = await execute(
+                session,
+                cell.level.load,
+                folder=self.folder.begin_cell(cell, secrets=(*session.secrets, *server.secrets)),
+                warmup_requests=cell.level.warmup_requests,
+                display=lambda live, _title, _duration_s: self.display.cell(live, title, after_s),
+                first_pass=first_pass,
+                run_id=f"r{cell.repeat}-{cell.arm.name}-{cell.level.name}",
+                notes=tuple(_notes(server, session)),
+                gone=server.gone,
+            )
+        except TargetError as error:
+            exited = await server.exited()
+            server.lost = exited is not None
+            self._fail(cell, str(error) if exited is None else f"the server {exited.words}", server)
+            return
+        if finished.end.interrupted:
+            raise Interrupted
+        self.time_left.took(cell, time.monotonic() - began_s)
+        fault = await _fault(server, finished)
+        if fault is not None:
+            self._fail(cell, fault, server)
+            return
+        valid = finished.analysis.summary.verdict.valid
+        self.folder.note(CellEnd(cell=cell.name, state=CellState.FINISHED, valid=valid, ended_at=_now()))
+        if not valid:
+            self.display.tell(
+                f"{cell.name}: the measurement is invalid; loadgen report {finished.folder.path} says why"
+            )
+
+    def _fail(self, cell: PlannedCell, reason: str, server: _Server) -> None:
+        end = CellEnd(cell=cell.name, state=CellState.FAILED, reason=reason, ended_at=_now())
+        self.folder.note(end, secrets=server.secrets)
+        self.display.tell(f"{cell.name} failed: {reason}")
+
+    def _remark(self, line: str) -> None:
+        if line not in self.remarks:
+            self.remarks.append(line)
+        self._tell_once(line)
+
+    def _tell_once(self, line: str) -> None:
+        if line not in self._told:
+            self._told.add(line)
+            self.display.tell(line)
+
+    def _title(self, pending: _Pending) -> str:
+        sitting = pending.sitting
+        return f"sitting {pending.place} of {len(self.plan.sittings)} · {sitting.arm.name}, repeat {sitting.repeat}"
+
+
+async def _fault(server: _Server, finished: Finished) -> str | None:
+    """Why a run cannot be used, None when it can; a server that is not there any more is lost from then on."""
+    requests = finished.analysis.summary.requests
+    if requests.completed == requests.planned and not server.gone():
+        return None
+    exited = await server.exited()
+    server.lost = exited is not None or finished.end.ended_by == "unreachable"
+    if exited is not None:
+        return f"the server {exited.words}"
+    if server.lost:
+        return "the server could not be reached any more"
+    return None if requests.completed else "no request was completed"
+
+
+def _with_cold_cache(options: CommonOptions, facts: TargetFacts) -> CommonOptions:
+    """With what keeps a run's prompts from being answered out of an earlier one's cache, where the server has it."""
+    if facts.cache_reset_path is not None:
+        return options.model_copy(update={"reset_prefix_cache": True})
+    if facts.engine in _SALTED and "cache_salt" not in options.extra_body:
+        return options.model_copy(update={"cache_salt": "random"})
+    return options
+
+
+def _notes(server: _Server, session: Session) -> Iterator[str]:
+    """What is particular about a run of this server."""
+    if server.earlier:
+        yield (
+            f"the experiment was resumed within this sitting: this is start {len(server.earlier) + 1} of its server, so"
+            " that levels of one repeat come from several starts"
+        )
+    options = session.options
+    if server.section.url is not None and not options.reset_prefix_cache and options.cache_salt is None:
+        yield "this server runs on and cannot be told to forget prompts: those of earlier repeats may be in its cache"
+
+
+def _nothing() -> None:
+    """Servers are being ended; there is nothing that an impatient signal could do better."""
+
+
+def _raise_first(results: Sequence[object]) -> None:
+    """The first fault among what tasks came to."""
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+
+
+def _now() -> str:
+    return datetime.now(tz=UTC).isoformat(timespec="milliseconds")

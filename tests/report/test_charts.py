@@ -148,6 +148,17 @@ def test_the_server_is_drawn_over_the_client_s_own_axis(analysis: Analysis) -> N
     assert (running[29], running[30]) == (pytest.approx(7.6), None)
     assert {"time-acceptance", "time-cache", "time-power", "time-preemptions"} <= set(charts)
     assert charts["time-cache"].lines[0].values[20] == pytest.approx(40.0)
+    assert [line.label for line in charts["time-cache"].lines] == ["used", "fullest process", "prefix hits"]
+
+
+def test_the_cache_of_one_process_is_one_line(analysis: Analysis) -> None:
+    """Where mean and fullest are the same, and nothing was found in the prefix cache, there is one line to read."""
+    told = analysis.summary.server_series
+    assert told is not None
+    nothing = tuple(0.0 for _ in told.prefix_hit_ratio)
+    single = replace(told, kv_used_max_ratio=told.kv_used_mean_ratio, prefix_hit_ratio=nothing)
+    charts = {chart.id: chart for chart in time_charts(replace(analysis.summary, server_series=single))}
+    assert [line.label for line in charts["time-cache"].lines] == ["used"]
 
 
 def test_what_the_server_does_not_tell_has_no_chart(analysis: Analysis) -> None:

@@ -64,8 +64,13 @@ def text_section(text: str, name: str) -> list[str]:
 
 def test_a_baseline_is_one_line(analysis: Analysis, manifest: RunManifest) -> None:
     """No table and no chart of nothing; whether the server said so is told apart."""
-    told = replace(analysis.summary.server, configuration=ServerConfiguration(speculates=False))
-    for server, words in ((told, "the server says that it makes no drafts"), (Server(), "no origin shows a draft")):
+    said = Server(configuration=ServerConfiguration(speculates=False))
+    unsaid = Server(configuration=ServerConfiguration(dtype="bfloat16"))
+    for server, words in (
+        (said, "the server says that it makes no drafts"),
+        (unsaid, "no origin shows a draft"),
+        (Server(), "no origin shows a draft"),
+    ):
         run = with_summary(analysis, speculation=None, server=server)
         assert words in no_speculation_text(run.summary)
         assert text_section(run_text(run), "Speculation") == [no_speculation_text(run.summary)]
@@ -110,6 +115,15 @@ def test_origins_stand_beside_each_other_and_the_headline_s_is_marked(found: Spe
     assert table.rows[1][1:] == ("drafting", "requests", "49180", "147540", "70819", "2.44", "48.0%", "2.40", "97.0%")
     assert table.rows[2][1:3] == ("decode", "requests")
     assert table.rows[3][3:] == ("\u2014", "\u2014", "\u2014", "2.50", "\u2014", "\u2014", "\u2014")
+
+
+def test_a_single_origin_needs_no_table(analysis: Analysis, found: Speculation, manifest: RunManifest) -> None:
+    """Its figures are the headline; with two the table is there, and the headline's row stands out on the page."""
+    alone = with_summary(analysis, speculation=replace(found, views=found.views[1:2], agreement=()))
+    assert "steps counted" not in run_text(alone)
+    assert "steps counted" not in run_html(alone, manifest)
+    assert "steps counted" in run_text(analysis)
+    assert '<tr class="marked"><th scope="row">per request</th>' in run_html(analysis, manifest)
 
 
 def test_a_difference_is_said_with_its_bounds_and_its_reason(found: Speculation) -> None:
@@ -202,7 +216,7 @@ def slope(value: float, low: float, high: float) -> TpotByAcceptance:
 @pytest.mark.parametrize(
     ("fit", "words"),
     [
-        (slope(-1.0, -1.1, -0.9), ("50.0% lower", "which lies within the interval")),
+        (slope(-0.95, -1.1, -0.8), ("48.2% lower", "which lies within the interval")),
         (slope(-0.5, -0.6, -0.4), ("29.3% lower", "steps that emit more take longer")),
         (slope(-1.5, -1.6, -1.4), ("64.6% lower", "have shorter steps")),
         (slope(0.2, 0.1, 0.3), ("14.9% higher", "steps that emit more take longer")),
@@ -279,7 +293,7 @@ def test_levels_show_drafts_and_server(sweep: Sweep) -> None:
         "prefix hits",
     )
     assert set(table.rows[0][1:]) == {"\u2014"}
-    assert table.rows[5] == ("32", "2.44", "2.34", "16", "16", "32.0%", "2", "12.0%")
+    assert table.rows[6] == ("64", "2.37", "2.27", "16", "48", "64.0%", "2", "12.0%")
     assert "Drafts and server" in sweep_text(sweep)
     assert "accept. length" in section(sweep_html(sweep), "levels")
 

@@ -16,7 +16,8 @@ _STEPS_PER_OCTAVE = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatenessReport:
-    """Emissions so far; `late` of them more than 1 ms after they were due, quantiles as upper bounds within 13 %.
+    """Emissions so far; `late` of them more than 1 ms after they were due. The quantiles are of the distance from the
+    instant at which one was due, either way, as upper bounds within 13 %.
 
     `missed` are requests that were not ready for the first step they should have been part of. None without emissions.
     """
@@ -43,12 +44,12 @@ class Lateness:
         self.missed = 0
 
     def note(self, late_ns: Sequence[int], now_ns: int) -> None:
-        """Emissions of one burst, by how much each came after it was due."""
+        """Emissions of one burst, by how much each came after it was due; those that came before have less than 0."""
         if not late_ns:
             return
         for late in late_ns:
-            self._all.add(late)
-            self._recent.add(late)
+            self._all.add(abs(late))
+            self._recent.add(abs(late))
             self._late += late > LATE_NS
         if min(late_ns) > _BEHIND_NS:
             self._say(f"the server is {duration_text(seconds(min(late_ns)))} behind its steps", now_ns)

@@ -36,6 +36,7 @@ class StreamReply(_Reply):
     ) -> None:
         super().__init__(exchange, answers, dialect, serving, fault)
         self._short: dict[int, Part] = {}
+        self._plain: bytes | None = None
         self._ready: list[bytes] = []
         self._coming: list[tuple[Answer, Part]] = []
         self._unread: dict[int, tuple[Answer, Part]] = {}
@@ -54,12 +55,20 @@ class StreamReply(_Reply):
             return False
         if self._exchange.paused:
             self._coming.append((answer, part))
+            return True
+        self._ready.append(self._event(answer, part))
+        if len(self._ready) == 1 and self._unfinished and self._fault is None:
+            self._plain = self._ready[0]
         else:
-            self._ready.append(self._event(answer, part))
+            self._plain = None
         return True
 
     def deliver(self) -> None:
         """Sends what is ready. What a client that does not read would get waits, and grows."""
+        if self._plain is not None:  # nearly always: while others wait for their turn there is nothing left to decide
+            self._exchange.send(self._plain)
+            self._plain = None
+            self._ready.clear()
         if self._coming:
             for answer, part in self._coming:
                 earlier = self._unread.get(answer.key)

@@ -16,6 +16,8 @@ from loadgen.sim.server.dialect import Load, Statistics
 from loadgen.sim.server.exchange import Answer, Part
 from loadgen.sim.server.lateness import Lateness
 
+_LONGEST_LEAD_NS = 1_000_000
+
 
 class Receiver(Protocol):
     """Who gets an answer, or several choices of one."""
@@ -42,6 +44,8 @@ class Serving:
         self._open: dict[int, tuple[Answer, Receiver]] = {}
         self._under_way: Step | None = None
         self._burst = asyncio.Event()
+        self._burst_ns = 0
+        self._delivery_ns = 0.0
 
     @property
     def load(self) -> Load:
@@ -88,7 +92,7 @@ class Serving:
 
     async def spare(self, work_ns: int) -> None:
         """Returns when that much work, ns of the clock, fits before the next burst, or right after that burst."""
-        if self._under_way is not None and self._clock.now_ns() + work_ns > self._clock_ns(self._under_way.end_ns):
+        if self._under_way is not None and self._clock.now_ns() + work_ns > self._burst_ns:
             await self._burst.wait()
 
     async def run(self) -> None:
@@ -111,17 +115,25 @@ class Serving:
 
     async def _follow(self, step: Step) -> None:
         """From a step's start to its end."""
-        due_ns = self._clock_ns(step.end_ns)
+        due_ns = self._burst_ns = self._clock_ns(step.end_ns)
         parts, receivers = self._prepare(step)
-        await self._clock.sleep_until(due_ns)
-        now_ns, late = self._clock.now_ns, []
+        self._burst_ns -= self._lead_ns(len(receivers))
+        await self._clock.sleep_until(self._burst_ns)
+        now_ns, instants = self._clock.now_ns, []
         for receiver in receivers:
-            late.append(now_ns() - due_ns)
+            instants.append(now_ns())
             receiver.deliver()
-        self._lateness.note(late, now_ns())
+        ended_ns = now_ns()
+        self._lateness.note([instant - due_ns for instant in instants], ended_ns)
+        if receivers:
+            self._delivery_ns += ((ended_ns - instants[0]) / len(receivers) - self._delivery_ns) / 16
         self._count(step, parts)
         self._burst.set()
         self._burst.clear()
+
+    def _lead_ns(self, deliveries: int) -> int:
+        """How long before a step's end its burst begins, so that the step's end is in the middle of it."""
+        return min(round(deliveries * self._delivery_ns / 2), _LONGEST_LEAD_NS)
 
     def _prepare(self, step: Step) -> tuple[list[tuple[Answer, Part]], list[Receiver]]:
         for key, tokens in step.cached_tokens.items():

@@ -86,7 +86,7 @@ def footing(baseline: Served, arm: Served, planned: PlannedArm) -> Footing:
     pages = baseline.page is not None and arm.page is not None and baseline.engine == arm.engine
     if pages:
         for told, server in zip(settings, (baseline, arm), strict=True):
-            told |= _flat(server.page, ())
+            told |= {name: value for name, value in _flat(server.page, ()).items() if name not in told}
     again = planned.role in (Role.BASELINE, Role.AGAIN)
     names = dict.fromkeys((*settings[0], *settings[1]))
     unverified = tuple(name for name in _unverified(baseline, arm) if not (pages and name in _NONE_MEANS_NONE))
@@ -99,20 +99,20 @@ def footing(baseline: Served, arm: Served, planned: PlannedArm) -> Footing:
 
 
 def length_finding(baseline: Sequence[Summary], arm: Sequence[Summary]) -> str | None:
-    """In words, that the answers of runs of the same requests differ in length; None when they do not, or none ended.
+    """In words, that the answers of runs of the same requests differ in length; None when they do not, or nobody knows.
 
     By the mean output tokens of completed requests.
     """
     expected, found = _mean_output_tokens(baseline), _mean_output_tokens(arm)
-    if expected is None or found is None or abs(found / expected - 1) <= LENGTHS_APART_RATIO:
+    if expected is None or found is None or abs(found - expected) <= LENGTHS_APART_RATIO * expected:
         return None
     return f"answers have {found:.1f} tokens on average, those of the baseline {expected:.1f}"
 
 
 def _mean_output_tokens(runs: Sequence[Summary]) -> float | None:
-    output = sum(run.tokens.output or 0 for run in runs)
-    completed = sum(run.requests.completed for run in runs)
-    return output / completed if output and completed else None
+    ended = [run for run in runs if run.requests.completed]
+    counts = [run.tokens.output for run in ended if run.tokens.output is not None]
+    return sum(counts) / sum(run.requests.completed for run in ended) if ended and len(counts) == len(ended) else None
 
 
 _SETTINGS = tuple(field.name for field in fields(ServerConfiguration) if field.name != "speculates")

@@ -1,0 +1,340 @@
+"""Experiments run from end to end: what is sent to whom, what stays, and how they go on after accidents."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadgen.adapters.store.experiment_folder import CELLS, CellState, ExperimentFolder
+from loadgen.core.comparison.footing import Standing
+from loadgen.core.errors import ConfigError, ExitCode, StoreError, TargetError
+from loadgen.wiring.experiment import FinishedExperiment
+from tests.cli.commands import ChatServer
+from tests.wiring.experiments import Watcher, asked, begun, experiment_file, little, run, tree
+
+
+def states(finished: FinishedExperiment) -> dict[str, str]:
+    return {name: end.state.value for name, end in finished.ends.items()}
+
+
+def manifests(folder: ExperimentFolder) -> dict[str, dict[str, Any]]:
+    """Of each cell, as it stands in its file."""
+    found = (folder.path / CELLS).glob("*/c*/manifest.json")
+    return {
+        str(path.parent.relative_to(folder.path / CELLS)): json.loads(path.read_text())
+        for path in found
+        if ".unfinished-" not in str(path)
+    }
+
+
+@pytest.fixture(scope="module")
+def watcher() -> Watcher:
+    return Watcher()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, watcher: Watcher) -> FinishedExperiment:
+    """Two arms, two levels, two repeats."""
+    arms = {"baseline": little(), "other": little("tokens=5")}
+    return run(experiment_file(tmp_path_factory.mktemp("whole"), arms, repeats=2), watcher=watcher)
+
+
+def test_every_cell_is_measured(finished: FinishedExperiment) -> None:
+    """In the order of the plan, each in a run folder that can be read by itself."""
+    assert list(finished.ends) == [cell.name for cell in finished.manifest.plan.cells]
+    assert list(finished.ends)[2:6] == ["r1-other/c1", "r1-other/c2", "r2-other/c1", "r2-other/c2"]
+    assert all(end.state is CellState.FINISHED and end.valid for end in finished.ends.values())
+    assert (finished.interrupted, finished.code) == (False, ExitCode.DONE)
+    for cell in finished.manifest.plan.cells:
+        folder = finished.folder.cell(cell)
+        manifest = folder.load_manifest()
+        assert manifest.run_id == f"r{cell.repeat}-{cell.arm.name}-{cell.level.name}"
+        assert manifest.labels == {"arm": cell.arm.name, "repeat": str(cell.repeat)}
+        assert folder.load_summary().requests.completed == 4
+
+
+def test_all_arms_and_repeats_get_the_same_requests(finished: FinishedExperiment) -> None:
+    """In the same order; each level others, on a prefix cache that was emptied before it."""
+    first, *others = (asked(finished.folder, sitting.name) for sitting in finished.manifest.plan.sittings)
+    assert first[0] == first[6] == "reset"
+    assert len({*first}) == 1 + 10
+    assert first[:7] == others[0][:7]
+    for other in others:
+        assert sorted(other[7:]) == sorted(first[7:])
+
+
+def test_each_sitting_is_a_start(finished: FinishedExperiment) -> None:
+    """With what the server told of itself and how it ended; the baseline stands on equal footing with itself."""
+    for sitting in finished.manifest.plan.sittings:
+        (start,) = finished.folder.sitting(sitting).starts
+        assert start.served is not None
+        assert start.footing is not None
+        assert start.served.model == "m"
+        assert (start.footing.differences, start.footing.objections, start.fault) == ((), (), None)
+        assert (start.stopped, start.exit_status) == ("asked", -signal.SIGTERM)
+
+
+def test_where_it_is_and_how_long_it_takes(finished: FinishedExperiment, watcher: Watcher) -> None:
+    """Sitting, arm, repeat and level; ever less time is left, none after the last cell."""
+    assert watcher.titles[2] == "sitting 2 of 4 · other, repeat 1 · concurrency 1"
+    left_s = [each for each in watcher.left_s if each is not None]
+    assert len(left_s) == 8
+    assert left_s[0] > left_s[3] > left_s[6] > left_s[7] == 0
+
+
+def test_what_is_remarkable_about_the_footing(finished: FinishedExperiment, watcher: Watcher) -> None:
+    """What no server tells, once; answers that are longer than the baseline's, by arm and level."""
+    unverified, *lengths = finished.remarks
+    assert unverified.startswith("not verified to be equal, since not every server tells: prefix_caching, ")
+    assert "dtype" not in unverified
+    assert watcher.lines == [unverified]
+    assert lengths == [
+        f"other at {level}: answers have 5.0 tokens on average, those of the baseline 3.0" for level in ("c1", "c2")
+    ]
+
+
+def test_nothing_is_left_to_resume(finished: FinishedExperiment) -> None:
+    """Nothing is started and nothing written anew."""
+    path = finished.folder.path
+    before = {file: (path / file).stat().st_mtime_ns for file in tree(path) if file != "lock"}
+    again = run(path.parents[1] / "experiment.yaml", resume=path)
+    assert again.ends == finished.ends
+    assert {file: (path / file).stat().st_mtime_ns for file in tree(path) if file != "lock"} == before
+
+
+def killed(path: Path, hang: Path) -> None:
+    """Runs the experiment until its server hangs at its seventh request, and kills it."""
+    hang.touch()
+    command = [sys.executable, "-m", "loadgen", "experiment", "run", str(path), "--out", str(path.parent / "out")]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    log = None
+    deadline_s = time.monotonic() + 30
+    while log is None or len(log.read_text().splitlines()) < 9:
+        assert time.monotonic() < deadline_s
+        assert process.poll() is None
+        log = next((path.parent / "out").glob("*/cells/r1-baseline/server.log"), None)
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    hang.unlink()
+
+
+@pytest.mark.slow
+def test_a_killed_experiment_is_resumed(tmp_path: Path) -> None:
+    """What was finished stays, what was not is run again beside what it left, with the requests that it should have
+    had; in the end all is there that an unbroken run leaves."""
+    (tmp_path / "unbroken").mkdir()
+    unbroken = run(experiment_file(tmp_path / "unbroken"))
+    hang = tmp_path / "hang"
+    path = experiment_file(tmp_path, {"baseline": little(f"hang={hang}"), "other": little()})
+    killed(path, hang)
+    folder = begun(path)
+    assert list(folder.finished()) == ["r1-baseline/c1"]
+    kept = (folder.path / CELLS / "r1-baseline" / "c1" / "manifest.json").read_bytes()
+
+    resumed = run(path, resume=folder.path)
+    assert (resumed.code, states(resumed)) == (unbroken.code, states(unbroken))
+    assert tree(folder.path) == tree(unbroken.folder.path)
+    assert (folder.path / CELLS / "r1-baseline" / "c1" / "manifest.json").read_bytes() == kept
+    assert (folder.path / CELLS / "r1-baseline" / "c2.unfinished-1" / "manifest.json").is_file()
+    found, expected = manifests(folder), manifests(unbroken.folder)
+    for name, manifest in found.items():
+        for key in ("run_id", "labels", "load", "data", "first_request", "planned", "slo"):
+            assert manifest[key] == expected[name][key]
+    ((note,), *others) = (found[name]["notes"] for name in ("r1-baseline/c2", "r1-baseline/c1", "r1-other/c2"))
+    assert "this is start 2 of its server" in note
+    assert others == [[], []]
+    lines = asked(folder, "r1-baseline")
+    assert lines[-6] == "reset"
+    assert sorted(lines[-5:]) == sorted(asked(unbroken.folder, "r1-baseline")[-5:])
+    first, second = folder.sitting(resumed.manifest.plan.sittings[0]).starts
+    assert (first.stopped, second.stopped) == (None, "asked")
+
+
+def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
+    """The run under way ends, its server is stopped, and no other is started."""
+
+    def interrupt(title: str) -> None:
+        if title.endswith("concurrency 2"):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    finished = run(experiment_file(tmp_path), watcher=Watcher(interrupt))
+    assert (finished.interrupted, finished.code) == (True, ExitCode.INTERRUPTED)
+    assert states(finished) == {"r1-baseline/c1": "finished"}
+    baseline, other = finished.manifest.plan.sittings
+    assert finished.folder.sitting(baseline).starts[0].stopped == "asked"
+    assert finished.folder.sitting(other).starts == ()
+
+
+def test_a_server_that_dies(tmp_path: Path) -> None:
+    """Its cells have failed, with the end of its log; what comes after it is measured. Resumed, they are run again."""
+    die = tmp_path / "die"
+    die.touch()
+    path = experiment_file(
+        tmp_path,
+        {"baseline": little(f"die={die}"), "other": little()},
+        load={"concurrency": [1, 2, 3]},
+    )
+    watcher = Watcher()
+    finished = run(path, watcher=watcher)
+    failed = {name: end.reason for name, end in finished.ends.items() if end.state is CellState.FAILED}
+    assert list(failed) == ["r1-baseline/c2", "r1-baseline/c3"]
+    said = (failed["r1-baseline/c2"] or "").splitlines()
+    assert (said[0], said[-1]) == ("the server ended with exit status 9", "out of memory")
+    assert failed["r1-baseline/c3"] == "the server was no longer there"
+    assert (len(finished.ends), finished.code) == (6, ExitCode.TARGET_FAILED)
+    assert any(line.startswith("r1-baseline/c2 failed: the server ended") for line in watcher.lines)
+
+    die.unlink()
+    again = run(path, resume=finished.folder.path)
+    assert (again.code, set(states(again).values())) == (ExitCode.DONE, {"finished"})
+    assert (again.folder.path / CELLS / "r1-baseline" / "c2.unfinished-1").is_dir()
+    assert not (again.folder.path / CELLS / "r1-baseline" / "c3.unfinished-1").exists()
+
+
+def test_a_server_that_does_not_come_up(tmp_path: Path) -> None:
+    """An arm's cells have failed and the baseline's are measured. Without the baseline nothing is worth measuring."""
+    arms = {"baseline": little(), "other": little("dead")}
+    path = experiment_file(tmp_path, arms, load={"concurrency": [1]})
+    finished = run(path)
+    assert states(finished) == {"r1-baseline/c1": "finished", "r1-other/c1": "failed"}
+    assert "no such model" in (finished.ends["r1-other/c1"].reason or "")
+    assert finished.code is ExitCode.TARGET_FAILED
+    (start,) = finished.folder.sitting(finished.manifest.plan.sittings[1]).starts
+    assert (start.how, start.served, start.footing) == (None, None, None)
+
+    (tmp_path / "dead").mkdir()
+    path = experiment_file(tmp_path / "dead", arms, baseline="other")
+    with pytest.raises(TargetError, match=r"(?s)other, which all is compared with: .*no such model"):
+        run(path)
+    assert begun(path).ends() == {}
+
+
+@pytest.mark.parametrize("changes", [{"state": CellState.FAILED}, {"valid": False}])
+def test_a_run_that_is_missing_or_invalid_shows_in_the_exit_code(
+    finished: FinishedExperiment, changes: dict[str, Any]
+) -> None:
+    """While every arm has a run at every level; nothing has failed that cannot do without it."""
+    ends = {**finished.ends, "r2-other/c1": replace(finished.ends["r2-other/c1"], **changes)}
+    assert replace(finished, ends=ends).code is ExitCode.INVALID_MEASUREMENT
+    del ends["r1-other/c1"]
+    assert replace(finished, ends=ends).code is (
+        ExitCode.TARGET_FAILED if "state" in changes else ExitCode.INVALID_MEASUREMENT
+    )
+
+
+def test_unequal_servers_are_refused(tmp_path: Path) -> None:
+    """Before the arm gets any load, and with what differs; where it is allowed it is measured, said and stored."""
+    arms = {"baseline": little(), "other": little('model_config.dtype="torch.float16"')}
+    path = experiment_file(tmp_path, arms, load={"concurrency": [1]})
+    with pytest.raises(
+        ConfigError, match=r"other is not on equal footing .*dtype is float16, at the baseline bfloat16"
+    ):
+        run(path)
+    folder = begun(path)
+    assert list(folder.ends()) == ["r1-baseline/c1"]
+    assert asked(folder, "r1-other") == []
+
+    allow = experiment_file(tmp_path, arms, load={"concurrency": [1]}, allow_unequal=True)
+    allowed = run(allow, resume=folder.path)
+    assert allowed.code is ExitCode.DONE
+    assert "other: dtype is float16, at the baseline bfloat16" in allowed.remarks
+    footing = allowed.folder.sitting(allowed.manifest.plan.sittings[1]).starts[-1].footing
+    assert footing is not None
+    assert [each.setting for each in footing.of(Standing.UNEQUAL)] == ["dtype", "vllm_config.model_config.dtype"]
+
+
+@pytest.mark.slow
+def test_servers_together_that_cannot_forget_under_rates(tmp_path: Path) -> None:
+    """All of a repeat are up before the first is sent anything, and stay up to its end. Each cell has a salt of its
+    own, so that no cache carries over."""
+    arms = {"baseline": little("no-reset")}
+    finished = run(experiment_file(tmp_path, arms, noise="aa", servers="together", load={"request_rate": [50, 100]}))
+    assert (finished.code, next(iter(finished.ends))) == (ExitCode.DONE, "r1-baseline/rps50")
+    baseline, again = (finished.folder.sitting(sitting).starts[0] for sitting in finished.manifest.plan.sittings)
+    assert again.started_at < finished.ends["r1-baseline/rps50"].ended_at
+    assert (baseline.stopped, again.stopped) == ("asked", "asked")
+    salts = [line.split()[1] for name in ("r1-baseline", "r1-baseline-again") for line in asked(finished.folder, name)]
+    assert len(salts) == 20
+    assert [len({*salts[place : place + 5]}) for place in (0, 5, 10, 15)] == [1, 1, 1, 1]
+    assert len({*salts, "-"}) == 5
+
+
+def test_servers_that_run_on(tmp_path: Path) -> None:
+    """They are left running, and a run says that their cache may know its prompts."""
+    with ChatServer() as chat:
+        arms = {"baseline": {"url": chat.url}, "other": {"url": chat.url}}
+        finished = run(experiment_file(tmp_path, arms, load={"concurrency": [1]}))
+        (start,) = finished.folder.sitting(finished.manifest.plan.sittings[1]).starts
+    assert (finished.code, start.stopped) == (ExitCode.DONE, "left running")
+    assert "cannot be told to forget prompts" in manifests(finished.folder)["r1-other/c1"]["notes"][0]
+
+
+def test_two_processes_do_not_share_a_folder(finished: FinishedExperiment) -> None:
+    """The second is told which one is at work."""
+    path = finished.folder.path
+    at_work = rf"^{path}: process {os.getpid()} is at work on this experiment$"
+    with finished.folder.locked(), pytest.raises(StoreError, match=at_work):
+        run(path.parents[1] / "experiment.yaml", resume=path)
+
+
+def test_another_experiment_is_not_resumed(tmp_path: Path) -> None:
+    """What differs is named: a field of the file, or the content of its data. What is not measured may change."""
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text('{"prompt": "one"}\n{"prompt": "two"}\n')
+    workload = {"prompts": "prompts.jsonl", "max_tokens": 3}
+    given: dict[str, Any] = {"workload": workload, "load": {"concurrency": [1]}}
+    finished = run(experiment_file(tmp_path, **given))
+    changed = experiment_file(tmp_path, **given | {"repeats": 2, "workload": workload | {"max_tokens": 4}})
+    with pytest.raises(ConfigError, match=r"workload.max_tokens was 3 and is 4; repeats was 1 and is 2$"):
+        run(changed, resume=finished.folder.path)
+    same = experiment_file(tmp_path, **given, gates=["tpot_s.p50 > 2x"], timeout=60)
+    assert run(same, resume=finished.folder.path).ends == finished.ends
+    prompts.write_text('{"prompt": "one"}\n{"prompt": "three"}\n')
+    with pytest.raises(ConfigError, match=r"the data has another content$"):
+        run(same, resume=finished.folder.path)
+
+
+def test_what_will_not_be_run(tmp_path: Path) -> None:
+    """What is beyond the budget, unless it is wanted all the same; a folder of something else; a lost variable."""
+    path = experiment_file(tmp_path, load={"concurrency": [1]}, budget="1s")
+    with pytest.raises(ConfigError, match=r"^budget: it should take .* and the budget is 1 s; .* --yes"):
+        run(path)
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(StoreError, match="expected the folder of an experiment"):
+        run(path, resume=tmp_path)
+    lost = experiment_file(
+        tmp_path, {"baseline": little(), "other": little() | {"env": {"A": "${NOWHERE}"}}}, budget="1s"
+    )
+    with pytest.raises(ConfigError, match="NOWHERE"):
+        run(lost, over_budget=True)
+
+
+@pytest.mark.slow
+def test_simulated_servers_stand_on_equal_footing(tmp_path: Path) -> None:
+    """A speculative arm, its forced runs and the baseline once more, in the words of either engine."""
+    for dialect in ("vllm", "sglang"):
+        sim = {"speed": 20, "dialect": dialect}
+        (tmp_path / dialect).mkdir()
+        path = experiment_file(
+            tmp_path / dialect,
+            {"baseline": {"sim": sim}, "eagle3": {"sim": sim, "method": "eagle3", "draft_tokens": 2}},
+            workload={"synthetic": {"input_tokens": 32, "output_tokens": 8}, "ignore_eos": True},
+            load={"concurrency": [2]},
+            noise="aa",
+            explain="forced",
+        )
+        finished = run(path)
+        assert (finished.code, len(finished.ends)) == (ExitCode.DONE, 5)
+        for sitting in finished.manifest.plan.sittings:
+            (start,) = finished.folder.sitting(sitting).starts
+            assert start.footing is not None
+            assert start.footing.objections == ()
+            assert bool(start.footing.of(Standing.COMPARED)) == (sitting.arm.method is not None)

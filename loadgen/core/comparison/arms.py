@@ -169,7 +169,7 @@ def _ladder(
                 verdict=claims[level],
                 ratios={metric: each.estimate for metric, each in ratios[level].items()},
                 left_out_ratio=headlines[level].left_out_ratio,
-                break_even_length=_break_even(headlines[level], _tokens_per_step(ran)),
+                break_even_length=_break_even(headlines[level], _mean([run.cell.tokens_per_step for run in ran])),
             )
         made.append(_level(ran, gain, expected.get(level)))
     return ArmLadder(
@@ -199,7 +199,7 @@ def _level(runs: Sequence[ArmRun], gain: Gain | None, expected: Expectation | No
         tpot_s=None if point is None else 1 / point.user_tokens_per_s,
         output_tokens_per_s=None if point is None else point.output_tokens_per_s,
         acceptance_length=_mean([run.cell.acceptance_length for run in runs]),
-        tokens_per_step=_tokens_per_step(runs),
+        tokens_per_step=_mean([run.cell.tokens_per_step for run in runs]),
         measurement=Verdict(
             valid=all(each.valid for each in verdict),
             findings=tuple(finding for each in verdict for finding in each.findings),
@@ -207,11 +207,6 @@ def _level(runs: Sequence[ArmRun], gain: Gain | None, expected: Expectation | No
         gain=gain,
         expected=expected,
     )
-
-
-def _tokens_per_step(runs: Sequence[ArmRun]) -> float | None:
-    told = [run.summary.speculation for run in runs]
-    return _mean([None if each is None else each.tokens_per_step for each in told])
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -15,14 +15,15 @@ _TPOT = "tpot_s.mean"
 class BreakEven:
     """The break-even acceptance length at one level, and how far it explains the speedup that was measured.
 
-    `length`: L* = t_SD / t_AR, the tokens that a step must emit to pay. `predicted_speedup` is `acceptance_length` over
+    `length`: L* = t_SD / t_AR, the tokens that a step must emit to pay. `predicted_speedup` is `tokens_per_step` over
     L*; `residual` is the measured speedup of mean TPOT over the predicted one, 1 where nothing is left to explain. The
-    three are None when the acceptance length of a run is not known.
+    three are None when a run does not tell its tokens per step. Those are over all steps, also the ones that drafted
+    nothing, since TPOT is.
     """
 
     level: float
     length: Estimate
-    acceptance_length: float | None
+    tokens_per_step: float | None
     predicted_speedup: float | None
     residual: Estimate | None
 
@@ -40,17 +41,15 @@ def break_even(
     if needed is None:
         return None
     length = needed.log_ratio.times(forced_length).estimate()
-    lengths = [cell.acceptance_length for cell in arm if cell.acceptance_length is not None]
+    lengths = [cell.tokens_per_step for cell in arm if cell.tokens_per_step is not None]
     explained = ratio([_steps(cell) for cell in arm], forced, _TPOT) if len(lengths) == len(arm) else None
     if explained is None:
-        return BreakEven(
-            level=needed.level, length=length, acceptance_length=None, predicted_speedup=None, residual=None
-        )
+        return BreakEven(level=needed.level, length=length, tokens_per_step=None, predicted_speedup=None, residual=None)
     accepted = math.exp(sum(map(math.log, lengths)) / len(lengths))
     return BreakEven(
         level=needed.level,
         length=length,
-        acceptance_length=accepted,
+        tokens_per_step=accepted,
         predicted_speedup=accepted / length.value,
         residual=explained.log_ratio.times(forced_length).estimate(),
     )
@@ -58,5 +57,5 @@ def break_even(
 
 def _steps(cell: Cell) -> Cell:
     """The cell with the time of a step for its TPOT."""
-    assert cell.acceptance_length is not None
-    return replace(cell, columns={**cell.columns, "tpot_s": cell.columns["tpot_s"] * cell.acceptance_length})
+    assert cell.tokens_per_step is not None
+    return replace(cell, columns={**cell.columns, "tpot_s": cell.columns["tpot_s"] * cell.tokens_per_step})

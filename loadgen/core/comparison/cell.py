@@ -20,7 +20,8 @@ class Cell:
     """The measured requests of one arm at one level in one repeat: columns in ascending order of `seq`.
 
     `columns` holds the latencies and the output tokens, NaN where a request has no value; a request that did not
-    complete has none. `rates` are the run's own, over its window. `acceptance_length` as in the summary.
+    complete has none. `rates` are the run's own, over its window. `acceptance_length` and `tokens_per_step` as in the
+    summary.
     """
 
     arm: str
@@ -32,6 +33,7 @@ class Cell:
     rates: Mapping[str, float | None]
     closed_loop: bool
     acceptance_length: float | None
+    tokens_per_step: float | None
 
     def __str__(self) -> str:
         return f"{self.arm!r} at level {self.level:g}, repeat {self.repeat}"
@@ -39,6 +41,7 @@ class Cell:
 
 def cell_of(table: Table, summary: Summary, *, arm: str, level: float, repeat: int) -> Cell:
     """The cell of a run from its columns and its summary."""
+    speculation = summary.speculation
     places = np.flatnonzero(table.measured)
     places = places[np.argsort(table["seq"][places])]
     completed = table.has(Outcome.COMPLETED)[places]
@@ -51,5 +54,6 @@ def cell_of(table: Table, summary: Summary, *, arm: str, level: float, repeat: i
         good=table.good[places],
         rates={name: getattr(summary.throughput, name) for name in RATES},
         closed_loop=summary.load.mode is LoadMode.CONCURRENCY,
-        acceptance_length=None if summary.speculation is None else summary.speculation.acceptance_length,
+        acceptance_length=None if speculation is None else speculation.acceptance_length,
+        tokens_per_step=None if speculation is None else speculation.tokens_per_step,
     )

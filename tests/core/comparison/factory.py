@@ -134,4 +134,5 @@ def _cell(ttft: Floats, tpot: Floats, e2el: Floats, tokens: Floats, *, arm: str,
         },
         closed_loop=True,
         acceptance_length=None,
+        tokens_per_step=None,
     )

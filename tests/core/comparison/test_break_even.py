@@ -24,7 +24,7 @@ def arms(accepted: tuple[float, float, float], *, excess: float = 1.0, **size: i
     for place, length in enumerate(accepted):
         world = replace(plain, effect=math.log(STEP_RATIO * excess / length))
         cell = experiment(world, np.random.default_rng(1), **size)[1][place]
-        arm.append(replace(cell, acceptance_length=length))
+        arm.append(replace(cell, tokens_per_step=length))
     return [baseline, arm, forced]
 
 
@@ -33,7 +33,7 @@ def test_break_even_is_the_ratio_of_the_steps() -> None:
     found = break_even(*arms((2.1, 2.1, 2.1)), forced_length=FORCED_LENGTH)
     assert found is not None
     assert found.length.low < STEP_RATIO < found.length.high
-    assert found.acceptance_length == pytest.approx(2.1)
+    assert found.tokens_per_step == pytest.approx(2.1)
     assert found.predicted_speedup == pytest.approx(1.5, rel=0.05)
     assert found.residual is not None
     assert found.residual.low < 1 < found.residual.high
@@ -56,7 +56,7 @@ def test_acceptance_that_differs_from_start_to_start_is_no_residual() -> None:
     assert varied is not None
     assert same.residual is not None
     assert varied.residual is not None
-    assert varied.acceptance_length == pytest.approx((1.6 * 2.1 * 2.8) ** (1 / 3))
+    assert varied.tokens_per_step == pytest.approx((1.6 * 2.1 * 2.8) ** (1 / 3))
     assert varied.residual.value == pytest.approx(same.residual.value)
     assert varied.residual.high / varied.residual.low == pytest.approx(same.residual.high / same.residual.low, rel=1e-6)
 
@@ -65,11 +65,11 @@ def test_without_acceptance_there_is_still_a_break_even_length() -> None:
     """It needs none; the prediction does, in every run."""
     baseline, arm, forced = arms((2.1, 2.1, 2.1))
     found = break_even(
-        baseline, [arm[0], replace(arm[1], acceptance_length=None), arm[2]], forced, forced_length=FORCED_LENGTH
+        baseline, [arm[0], replace(arm[1], tokens_per_step=None), arm[2]], forced, forced_length=FORCED_LENGTH
     )
     assert found is not None
     assert found.length.value == pytest.approx(STEP_RATIO, rel=0.05)
-    assert (found.acceptance_length, found.predicted_speedup, found.residual) == (None, None, None)
+    assert (found.tokens_per_step, found.predicted_speedup, found.residual) == (None, None, None)
 
 
 def test_too_few_requests_have_no_break_even_length() -> None:

@@ -1,0 +1,88 @@
+"""`loadgen experiment run` as a user runs it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from loadgen.cli.app import run_command_line
+from tests.wiring.experiments import begun, experiment_file, little
+
+
+def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    """The command, run in this process: exit code, what it printed, what it told."""
+    code = run_command_line(["experiment", "run", *map(str, arguments)])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_an_experiment_and_its_resumption(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line on stderr for each cell, what became of it and where it is on stdout; as JSON, each cell with its state.
+    A finished one that is resumed says the same again."""
+    path = experiment_file(tmp_path, {"baseline": little()}, noise="aa", load={"concurrency": [1]})
+    code, out, err = command(capsys, path, "--out", tmp_path / "out")
+    folder = begun(path).path
+    assert code == 0
+    assert "sitting 2 of 2 · baseline-again, repeat 1 · concurrency 1: 5/5 requests, 0 in flight" in err
+    assert out.startswith("a little one: 2 of 2 cells are measured\n  ! not verified to be equal, since")
+    assert out.endswith(f"\nsaved in {folder}\n")
+    code, out, err = command(capsys, path, "--resume", folder, "--json")
+    found = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (found["schema"], found["name"], found["path"]) == ("loadgen.outcome/1", "a little one", str(folder))
+    assert found["cells"][1] == {
+        "cell": "r1-baseline-again/c1",
+        "state": "finished",
+        "valid": True,
+        "reason": None,
+    }
+
+
+@pytest.mark.slow
+def test_a_failed_arm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 4, and how to go on; --quiet prints nothing at all."""
+    path = experiment_file(tmp_path, {"baseline": little(), "other": little("dead")}, load={"concurrency": [1]})
+    code, out, err = command(capsys, path, "--out", tmp_path / "out")
+    assert code == 4
+    assert "loadgen: r1-other/c1 failed: " in err
+    assert out.startswith("a little one: 1 of 2 cells are measured, 1 failed\n")
+    assert f"the rest can be run with --resume {begun(path).path}\n" in out
+    assert command(capsys, path, "--resume", begun(path).path, "--quiet") == (4, "", "")
+
+
+def test_a_budget_that_does_not_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2 with the reason and the way out, and no folder."""
+    path = experiment_file(tmp_path, budget="1s")
+    code, out, err = command(capsys, path, "--out", tmp_path / "out")
+    assert (code, out) == (2, "")
+    assert err.startswith("loadgen: budget: it should take ")
+    assert "--yes" in err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_a_server_starts(tmp_path: Path, number: signal.Signals) -> None:
+    """Exit code 130, no server is left, and what to do next is said."""
+    never = [sys.executable, "-c", "import os, time; print(os.getpid(), flush=True); time.sleep(60)  # {port}"]
+    path = experiment_file(tmp_path, {"baseline": {"command": never}, "other": little()})
+    line = [sys.executable, "-m", "loadgen", "experiment", "run", str(path), "--out", str(tmp_path / "out")]
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline_s = time.monotonic() + 30
+    pid = ""
+    while not pid.endswith("\n"):
+        assert time.monotonic() < deadline_s
+        log = next((tmp_path / "out").glob("*/cells/r1-baseline/server.log"), None)
+        pid = "" if log is None else log.read_text()
+        time.sleep(0.05)
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "0 of 4 cells are measured" in out
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid), 0)

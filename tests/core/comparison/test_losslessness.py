@@ -1,0 +1,158 @@
+"""Whether an arm leaves answers alone, on a language model whose distribution is known."""
+
+import random
+
+import numpy as np
+import pytest
+
+from loadgen.core.comparison.losslessness import Losslessness, Sampling, losslessness
+from loadgen.sim.server.exchange import Asked, Route
+from loadgen.sim.server.language import LanguageModel
+
+EXACT, LOSSY = LanguageModel(output_tokens=24), LanguageModel(output_tokens=24, lossy_ratio=0.05)
+
+
+Answers = dict[int, dict[int, str]]
+
+
+def answers(
+    model: LanguageModel, sampling: Sampling, *, requests: int, repeats: int, seed: int, tokens: int = 24
+) -> Answers:
+    """Texts of the model to prompts that are the same whatever the seed, which is that of sampled tokens."""
+    luck = random.Random(seed)
+
+    def text(request: int) -> str:
+        asked = Asked(
+            route=Route.COMPLETIONS,
+            request_id="r",
+            model="m",
+            prompt_ids=(1, 2, request),
+            max_tokens=tokens,
+            temperature=0.0 if sampling is Sampling.GREEDY else 0.7,
+        )
+        return "".join(model.generate(asked, fresh_seed=luck.getrandbits(40))[0].texts)
+
+    return {request: {repeat: text(request) for repeat in range(repeats)} for request in range(requests)}
+
+
+def drawn(model: LanguageModel, sampling: Sampling, *, seed: int, requests: int = 60, repeats: int = 2) -> Losslessness:
+    """An arm that answers by this model, against the exact one."""
+    baseline, again, arm = (
+        answers(one, sampling, requests=requests, repeats=repeats, seed=3 * seed + place)
+        for place, one in enumerate((EXACT, EXACT, model))
+    )
+    return losslessness(baseline, again, {"arm": arm}, sampling, np.random.default_rng(seed))["arm"]
+
+
+def same(*texts: str, requests: int = 20) -> Answers:
+    """Requests that are all answered so, one text a repeat."""
+    return {request: dict(enumerate(texts)) for request in range(requests)}
+
+
+def judged(arm: Answers, *, baseline: Answers | None = None, again: Answers | None = None) -> Losslessness:
+    """Greedy answers of an arm, against a baseline that repeats itself unless another is given."""
+    base = baseline or same("one two three four")
+    return losslessness(base, again or base, {"arm": arm}, Sampling.GREEDY, np.random.default_rng(1))["arm"]
+
+
+def test_a_lossless_arm_is_hardly_ever_accused() -> None:
+    """At most in 5 % of experiments, and chance, whichever way the answers of servers that never repeat themselves are
+    judged; what chance does is spread evenly."""
+    found: dict[Sampling, list[Losslessness]] = {sampling: [] for sampling in Sampling}
+    for seed in range(40):
+        baseline, again, arm = (
+            answers(EXACT, Sampling.SAMPLED, requests=30, repeats=1, seed=3 * seed + place, tokens=8)
+            for place in range(3)
+        )
+        for sampling, judged_so in found.items():
+            rng = np.random.default_rng(seed)
+            judged_so.append(losslessness(baseline, again, {"arm": arm}, sampling, rng)["arm"])
+    for judged_so in found.values():
+        assert sum(each.lossy for each in judged_so) <= 5
+        assert 0.3 < np.median([each.p_value for each in judged_so]) < 0.7
+
+
+def test_a_lossy_verifier_is_caught_by_greedy_answers() -> None:
+    """One token in twenty is another than the model's choice: the difference to the baseline comes after about so many
+    words, and the baseline never differs from itself."""
+    found = drawn(LOSSY, Sampling.GREEDY, seed=1)
+    assert found.lossy
+    assert found.p_value < 0.001
+    assert found.reference.identical_ratio == 1
+    assert found.reference.words_to_difference is None
+    assert 0.4 < found.arm.identical_ratio < 0.6
+    assert found.arm.words_to_difference is not None
+    assert 12 < found.arm.words_to_difference < 30
+
+
+def test_a_verifier_that_loses_much_is_caught_by_sampled_answers() -> None:
+    """Sampled answers differ anyway, so it takes more of them, or more loss, than greedy ones."""
+    verifier = LanguageModel(output_tokens=24, lossy_ratio=0.5)
+    found = drawn(verifier, Sampling.SAMPLED, seed=1, requests=300)
+    assert found.lossy
+    assert found.arm.shared_words <= found.reference.shared_words
+
+
+def test_a_verifier_that_prefers_likely_tokens_is_caught_by_sampled_answers() -> None:
+    """Its answers agree with the baseline's more than the baseline's with themselves."""
+    baseline, again = (answers(EXACT, Sampling.SAMPLED, requests=200, repeats=1, seed=seed) for seed in (1, 2))
+    likely = answers(EXACT, Sampling.GREEDY, requests=200, repeats=1, seed=3)
+    sides = baseline, again, {"arm": likely}
+    found = losslessness(*sides, Sampling.SAMPLED, np.random.default_rng(1))["arm"]
+    assert found.lossy
+    assert not losslessness(*sides, Sampling.GREEDY, np.random.default_rng(1))["arm"].lossy
+
+
+def test_a_baseline_that_differs_from_itself_is_the_measure() -> None:
+    """Servers do not repeat their texts to the bit; an arm that differs as often as the baseline does is not lossy."""
+    texts = ("one two three four", "one two three five")
+    sides = [{request: {0: texts[request // half % 2]} for request in range(64)} for half in (1, 2, 4)]
+    found = judged(sides[2], baseline=sides[0], again=sides[1])
+    assert (found.arm.identical_ratio, found.reference.identical_ratio) == (0.5, 0.5)
+    assert not found.lossy
+
+
+def test_agreement_is_told_in_words() -> None:
+    """Pairs of the arm are with either start of the baseline."""
+    arm, baseline = same("one two, and more", "one two three four"), same(*["one two three four"] * 2)
+    found = judged(arm, baseline=baseline)
+    assert found.requests == 20
+    assert found.arm.pairs == 80
+    assert found.reference.pairs == 40
+    assert found.arm.identical_ratio == 0.5
+    assert found.arm.shared_words == 2.5
+    assert found.arm.words_to_difference == pytest.approx((40 * 1 + 40 * 4 + 40) / 40)
+
+
+def test_a_language_without_spaces_is_counted_by_its_signs() -> None:
+    """A sentence of it is not one word."""
+    found = judged(same("今日は雨です"), baseline=same("今日は晴です"))
+    assert found.arm.shared_words == 3
+
+
+def test_only_repeats_that_all_have_are_compared() -> None:
+    """A request that failed once is compared where it did not; one that failed always is left out."""
+    arm = same("one two three four", requests=5)
+    arm[0] = {7: "something else"}
+    assert judged(arm).requests == 4
+    assert judged(arm).arm.identical_ratio == 1
+
+
+def test_without_a_common_request_there_is_nothing_to_say() -> None:
+    """No verdict is made up."""
+    base = same("one")
+    assert losslessness(base, base, {"arm": {}}, Sampling.GREEDY, np.random.default_rng(1)) == {}
+
+
+def test_more_arms_make_a_claim_harder() -> None:
+    """A p-value that does for one arm does not for one among many."""
+    base = same("one two")
+    arm = same("one two")
+    for request in range(3):
+        arm[request] = {0: "one three"}
+    alone = losslessness(base, base, {"arm": arm}, Sampling.GREEDY, np.random.default_rng(1))["arm"]
+    others = {f"other {place}": base for place in range(9)}
+    among = losslessness(base, base, {"arm": arm} | others, Sampling.GREEDY, np.random.default_rng(1))["arm"]
+    assert 0.01 < alone.p_value < 0.05
+    assert alone.lossy
+    assert not among.lossy

@@ -8,7 +8,7 @@ from loadgen.core.analysis.arrivals import Arrivals
 from loadgen.core.analysis.columns import Floats, Mask, Table
 from loadgen.core.analysis.tallies import Oddities, Tallies
 from loadgen.core.analysis.verdict import OWN_LAG_LIMIT_S, Facts
-from loadgen.core.analysis.window import sending_end_ns
+from loadgen.core.analysis.window import due_of, sending_end_ns
 from loadgen.core.errors import InternalError
 from loadgen.core.metrics.distribution import distribution, error_adjusted
 from loadgen.core.metrics.summary import (
@@ -194,12 +194,8 @@ class Sections:
         """Attainment over measured requests that fell due in the window, its last instant included; the dropped too."""
         if not self.manifest.slo:
             return None
-        table, window = self.table, self.window
-        started = table.started_ns
-        due = table.measured & np.isnan(started) & table.has(Outcome.DROPPED)
-        if window is not None:
-            due |= table.measured & (started >= window.start_ns) & (started <= window.end_ns)
-        good, all_due = _count(due & table.good), _count(due)
+        due = due_of(self.table, self.window)
+        good, all_due = _count(due & self.table.good), _count(due)
         ratio = good / all_due if all_due else None
         return Slo(objectives=dict(self.manifest.slo), attainment_ratio=ratio, good=good, due=all_due)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from loadgen.core.analysis.columns import Table
+from loadgen.core.analysis.columns import Mask, Table
 from loadgen.core.record import Outcome
 from loadgen.core.run import Window
 
@@ -37,3 +37,13 @@ def sending_end_ns(table: Table, window: Window) -> int:
         return window.end_ns
     starts = table.started_ns[table.measured]
     return int(np.nanmax(starts))
+
+
+def due_of(table: Table, window: Window | None) -> Mask:
+    """The measured requests that objectives are judged by: those due in the window, its last instant included, and
+    those dropped without ever having been due."""
+    started = table.started_ns
+    due: Mask = table.measured & np.isnan(started) & table.has(Outcome.DROPPED)
+    if window is not None:
+        due |= table.measured & (started >= window.start_ns) & (started <= window.end_ns)
+    return due

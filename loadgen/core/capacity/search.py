@@ -1,0 +1,114 @@
+"""Which level is tried next: twice the last while the objectives are met, then the middle of what is left."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loadgen.core.capacity.probe import Probe, Rule, Verdict
+from loadgen.core.stats.proportion import fewest_for
+
+TURNOVERS = 10
+"""A run lasts at least this many times as long as a request, so that most of it is in the steady state."""
+
+GROWTH = 2
+"""Each further run at a level is this many times as long as the one before it."""
+
+RATE_DIGITS = 3
+"""Rates are tried with so many significant digits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What is searched: the highest level of `variable` from `start` to `most` that passes by the rule.
+
+    `variable` is `concurrency` (whole numbers) or `request_rate_rps`. The search ends when the lowest level that failed
+    is no more than `precision_ratio` above the highest that passed.
+    """
+
+    variable: str
+    start: float
+    most: float
+    precision_ratio: float
+    rule: Rule
+
+    @property
+    def whole(self) -> bool:
+        """Whether levels are whole numbers."""
+        return self.variable == "concurrency"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """The next run: its level, which run at that level it is (from 1), and how many times as long as the first."""
+
+    level: float
+    repeat: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bracket:
+    """The last probe of the highest level that passed and of the lowest that failed; None for one that there is not."""
+
+    passed: Probe | None
+    failed: Probe | None
+
+
+def next_step(search: Search, probes: Sequence[Probe]) -> Step | None:
+    """What is to be run after these probes, in the order in which they were run; None when the search is over."""
+    if not probes:
+        return _first(search.start)
+    last = probes[-1]
+    match last.verdict:
+        case Verdict.CUT_SHORT:
+            return None
+        case Verdict.INVALID if last.repeat > 1:
+            return None
+        case Verdict.INVALID:
+            return Step(level=last.level, repeat=last.repeat + 1, length=1)
+        case Verdict.UNDECIDED:
+            further = max(0, last.repeat + 1 - search.rule.repeats)
+            return Step(level=last.level, repeat=last.repeat + 1, length=GROWTH**further)
+    level = _next_level(search, bracket_of(probes))
+    return None if level is None else _first(level)
+
+
+def bracket_of(probes: Sequence[Probe]) -> Bracket:
+    """Between which levels the capacity lies, by what decided them."""
+    failed = min(_with(probes, Verdict.FAIL), key=lambda probe: probe.level, default=None)
+    passed = max(_with(probes, Verdict.PASS), key=lambda probe: probe.level, default=None)
+    return Bracket(passed=passed, failed=failed)
+
+
+def requests_needed(search: Search, level: float, residence_s: float | None) -> int:
+    """Requests of the first run at a level.
+
+    Enough to pass if all are good, and `TURNOVERS` for each that is in flight at a time: the level itself in a closed
+    loop, in an open one rate x the mean time in flight at the level below, where that is known.
+    """
+    in_flight = level if search.whole else level * (residence_s or 0.0)
+    return max(fewest_for(search.rule.attainment_ratio), math.ceil(TURNOVERS * in_flight))
+
+
+def _with(probes: Sequence[Probe], verdict: Verdict) -> list[Probe]:
+    return [probe for probe in probes if probe.verdict is verdict]
+
+
+def _first(level: float) -> Step:
+    return Step(level=level, repeat=1, length=1)
+
+
+def _next_level(search: Search, bracket: Bracket) -> float | None:
+    if bracket.passed is None:
+        return None
+    low = bracket.passed.level
+    if bracket.failed is None:
+        return min(2 * low, search.most) if low < search.most else None
+    high = bracket.failed.level
+    if high <= low * (1 + search.precision_ratio) or (search.whole and high - low <= 1):
+        return None
+    middle = math.sqrt(low * high)
+    if search.whole:
+        return float(min(max(round(middle), low + 1), high - 1))
+    rounded = float(f"{middle:.{RATE_DIGITS}g}")
+    return rounded if low < rounded < high else None

@@ -8,7 +8,7 @@ from typing import Protocol
 import httpx2
 from asyncio_throttle.throttler import Throttler
 
-from loadgen.adapters.servers.control import Control, Page
+from loadgen.adapters.servers.control import PAGE_LIMIT_BYTES, Control, Page
 from loadgen.adapters.servers.dcgm_page import dcgm_samples
 from loadgen.adapters.servers.generic import page_engine
 from loadgen.adapters.servers.pages import PAGE_ENGINES, samples
@@ -21,7 +21,8 @@ SETTLE_S = 0.25
 """Engines publish a step's counts a moment after its last token has left."""
 SETTLE_MOST_S = 1.0
 MOST_READS_PER_S = 20
-PAGE_TIMEOUT_S = 5.0
+PAGE_TIMEOUT_S = 3.0
+"""A page that hangs holds up the end of a run twice as long: by a reading under way, and by the last one."""
 
 Samples = tuple[tuple[ServerSample, ...], tuple[GpuSample, ...]]
 Reader = Callable[[Page], Samples]
@@ -64,7 +65,7 @@ class MetricsProbe:
 
     async def before(self) -> None:
         """Reads every page once."""
-        await self._read_all()
+        await asyncio.gather(*map(self._read, self._pages))
 
     async def during(self) -> None:
         """Reads every page on its beats until `after` is called."""
@@ -75,15 +76,19 @@ class MetricsProbe:
     async def after(self) -> None:
         """Reads every page until its counters stand still, for SETTLE_MOST_S at the most.
 
-        A reading under way is waited for first: what it took out of a queue must not be lost.
+        A reading under way is waited for first: what it took out of a queue must not be lost. No page waits for
+        another.
         """
         self._over.set()
-        last = await self._read_all()
+        await asyncio.gather(*map(self._settle, self._pages))
+
+    async def _settle(self, page: MetricsPage) -> None:
+        last = await self._read(page)
         end_ns = self._clock.now_ns() + nanoseconds(SETTLE_MOST_S)
-        while any(_counted(scrape) for scrape in last) and self._clock.now_ns() < end_ns:
+        while _counted(last) and self._clock.now_ns() < end_ns:
             await asyncio.sleep(SETTLE_S)
-            before, last = last, await self._read_all()
-            if [_counted(scrape) for scrape in before] == [_counted(scrape) for scrape in last]:
+            before, last = last, await self._read(page)
+            if _counted(before) == _counted(last):
                 return
 
     async def _beat(self, page: MetricsPage) -> None:
@@ -101,9 +106,6 @@ class MetricsProbe:
                 return await self._over.wait()
         except TimeoutError:
             return False
-
-    async def _read_all(self) -> list[Scrape]:
-        return list(await asyncio.gather(*map(self._read, self._pages)))
 
     async def _read(self, page: MetricsPage) -> Scrape:
         async with page.reading, self._throttler:
@@ -138,7 +140,11 @@ async def _fetched(page: MetricsPage) -> tuple[Page | None, str | None]:
         return None, f"no answer within {PAGE_TIMEOUT_S:g} s"
     except (httpx2.HTTPError, OSError) as error:
         return None, f"{type(error).__name__}: {error}".removesuffix(": ")
-    return (found, None) if found.status == 200 else (None, f"HTTP {found.status}")
+    if found.status != 200:
+        return None, f"HTTP {found.status}"
+    if len(found.body) >= PAGE_LIMIT_BYTES:
+        return None, f"the page has {PAGE_LIMIT_BYTES >> 20} MiB or more, of which no more was read"
+    return found, None
 
 
 @dataclass(slots=True)

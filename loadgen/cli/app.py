@@ -9,7 +9,20 @@ import typer
 from loadgen import __version__
 from loadgen.core.errors import ExitCode, LoadgenError
 
-COMMANDS = ("demo", "run", "sweep", "experiment", "report", "export", "trace", "predict", "sim", "doctor")
+COMMANDS = (
+    "demo",
+    "run",
+    "sweep",
+    "capacity",
+    "experiment",
+    "compare",
+    "report",
+    "export",
+    "trace",
+    "predict",
+    "sim",
+    "doctor",
+)
 """In the order of the help; each is a module of this package that registers itself."""
 
 

@@ -1,14 +1,18 @@
-"""Stored runs and sweeps, analysed anew from their records and what was read of the server."""
+"""Stored runs, sweeps and searches, analysed anew from their records and what was read of the server."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadgen.adapters.store.run_folder import RunFolder
+from loadgen.adapters.store.search_folder import is_search, probe_folders
 from loadgen.adapters.store.sweep_folder import is_sweep, level_folders
 from loadgen.cli.writing import tell
 from loadgen.core.analysis.analyse import analyse
-from loadgen.core.analysis.ladder import sweep_of
+from loadgen.core.analysis.ladder import level_of, sweep_of
+from loadgen.core.capacity.observed import run_of
+from loadgen.core.capacity.result import CapacityResult, replayed
+from loadgen.core.capacity.search import Search, search_of
 from loadgen.core.errors import StoreError
 from loadgen.core.metrics.summary import Analysis, Summary, Sweep
 from loadgen.core.record import RequestRecord
@@ -45,6 +49,38 @@ class StoredSweep:
     def result(self) -> Sweep:
         """What `sweep.json` holds."""
         return self.sweep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSearch:
+    """A search for a capacity as the records of its probes tell it; `manifest` is that of the first."""
+
+    search: Search
+    result: CapacityResult
+    manifest: RunManifest
+
+
+def load_search(path: Path) -> StoredSearch | None:
+    """The search stored in a folder, as far as it came; None for a folder of something else.
+
+    Raises StoreError for a search of which no probe has begun.
+    """
+    if not is_search(path):
+        return None
+    probes = [_load_run(folder) for folder in probe_folders(path)]
+    if not probes:
+        raise StoreError(f"{path}: the search ended before its first probe began")
+    manifest = probes[0].manifest
+    search = search_of(manifest.options)
+    runs = (
+        (
+            level_of(probe.manifest),
+            run_of(probe.folder.records(), probe.manifest, probe.result, target_ratio=search.rule.attainment_ratio),
+        )
+        for probe in probes
+    )
+    result = replayed(search, runs, objectives=manifest.slo, gpus=manifest.options["gpus"])
+    return StoredSearch(search=search, result=result, manifest=manifest)
 
 
 def load(path: Path) -> StoredRun | StoredSweep:

@@ -9,7 +9,7 @@ from loadgen.adapters.http.destination import Destination
 from loadgen.adapters.servers.control import Control
 from loadgen.adapters.servers.generic import TargetFacts
 from loadgen.adapters.servers.pages import PAGE_ENGINES
-from loadgen.adapters.servers.probe import EngineReader, MetricsPage, MetricsProbe, gpu_reader
+from loadgen.adapters.servers.probe import EngineReader, MetricsPage, MetricsProbe, ScrapeSink, gpu_reader
 from loadgen.adapters.store.run_folder import RunFolder
 from loadgen.core.errors import ConfigError
 from loadgen.core.server.sample import GPU_SOURCE
@@ -73,12 +73,21 @@ async def probing(
         return
     sink = folder.scrape_writer()
     try:
-        async with AsyncExitStack() as connections:
-            placed = []
-            for source, page in pages.items():
-                control = Control(await connections.enter_async_context(control_client(page.destination)))
-                reader = gpu_reader if source == GPU_SOURCE else EngineReader(facts.engine, facts.model)
-                placed.append(MetricsPage(source=source, control=control, path=page.path, reader=reader))
-            yield MetricsProbe(placed, clock=clock, sink=sink, interval_s=interval_s)
+        async with probe_into(sink, pages, facts, clock=clock, interval_s=interval_s) as probe:
+            yield probe
     finally:
         sink.close()
+
+
+@asynccontextmanager
+async def probe_into(
+    sink: ScrapeSink, pages: Pages, facts: TargetFacts, *, clock: Clock, interval_s: float
+) -> AsyncIterator[ServerProbe]:
+    """A probe of these pages that hands on what it reads."""
+    async with AsyncExitStack() as connections:
+        placed = []
+        for source, page in pages.items():
+            control = Control(await connections.enter_async_context(control_client(page.destination)))
+            reader = gpu_reader if source == GPU_SOURCE else EngineReader(facts.engine, facts.model)
+            placed.append(MetricsPage(source=source, control=control, path=page.path, reader=reader))
+        yield MetricsProbe(placed, clock=clock, sink=sink, interval_s=interval_s)

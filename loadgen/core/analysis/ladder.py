@@ -25,7 +25,7 @@ def sweep_of(sweep_id: str, runs: Sequence[tuple[RunManifest, Summary]]) -> Swee
     """
     first = runs[0][0]
     variable = "concurrency" if first.load.mode is LoadMode.CONCURRENCY else "request_rate_rps"
-    levels = tuple(SweepLevel(level=_level(manifest), summary=summary) for manifest, summary in runs)
+    levels = tuple(SweepLevel(level=level_of(manifest), summary=summary) for manifest, summary in runs)
     asked = first.options.get("slo_attainment")
     found = knee_of(levels, variable, attainment_ratio=asked if isinstance(asked, int | float) else ATTAINMENT)
     return Sweep(
@@ -47,7 +47,8 @@ def levels_asked(options: Mapping[str, Any]) -> tuple[float, ...]:
     return tuple(asked) if isinstance(asked, list | tuple) else ()
 
 
-def _level(manifest: RunManifest) -> float:
+def level_of(manifest: RunManifest) -> float:
+    """The concurrency or the rate of a run. Raises StoreError for a run that has neither."""
     load = manifest.load
     level = load.concurrency if load.mode is LoadMode.CONCURRENCY else load.request_rate_rps
     if level is None:

@@ -1,10 +1,10 @@
 """What a search came to: field for field the contract of `capacity.json`."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from loadgen.core.capacity.probe import Attainment, Ground, Probe, Shortfall, Verdict
+from loadgen.core.capacity.probe import Attainment, Ground, Probe, Run, Shortfall, Verdict, judge
 from loadgen.core.capacity.search import Search, bracket_of, next_step
 
 CAPACITY_SCHEMA = "loadgen.capacity/1"
@@ -90,6 +90,18 @@ def result_of(
         next_failed=None if failed is None else _failed(failed),
         probes=tuple(probes),
     )
+
+
+def replayed(
+    search: Search, runs: Iterable[tuple[float, Run]], *, objectives: Mapping[str, float], gpus: int | None = None
+) -> CapacityResult:
+    """The result of runs with their levels, in the order in which they were run."""
+    probes: list[Probe] = []
+    at_level: list[Run] = []
+    for level, run in runs:
+        at_level = [*at_level, run] if probes and probes[-1].level == level else [run]
+        probes.append(judge(search.rule, level, at_level))
+    return result_of(search, probes, objectives=objectives, gpus=gpus)
 
 
 def outcome_words(search: Search, result: CapacityResult) -> str:

@@ -1,8 +1,9 @@
 """Which level is tried next: twice the last while the objectives are met, then the middle of what is left."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from loadgen.core.capacity.probe import Probe, Rule, Verdict
 from loadgen.core.stats.proportion import fewest_for
@@ -54,6 +55,22 @@ class Bracket:
     failed: Probe | None
 
 
+def search_of(options: Mapping[str, Any]) -> Search:
+    """The search that resolved options stand for, as a run's manifest holds them."""
+    return Search(
+        variable="concurrency" if options["variable"] == "concurrency" else "request_rate_rps",
+        start=options["start"],
+        most=options["most"],
+        precision_ratio=options["precision"],
+        rule=Rule(
+            attainment_ratio=options["slo_attainment"],
+            repeats=options["repeats"],
+            further_repeats=options["further_repeats"],
+            allow_invalid=options["allow_invalid"],
+        ),
+    )
+
+
 def next_step(search: Search, probes: Sequence[Probe]) -> Step | None:
     """What is to be run after these probes, in the order in which they were run; None when the search is over."""
     if not probes:
@@ -80,13 +97,8 @@ def bracket_of(probes: Sequence[Probe]) -> Bracket:
     return Bracket(passed=passed, failed=failed)
 
 
-def requests_needed(search: Search, level: float, residence_s: float | None) -> int:
-    """Requests of the first run at a level.
-
-    Enough to pass if all are good, and `TURNOVERS` for each that is in flight at a time: the level itself in a closed
-    loop, in an open one rate x the mean time in flight at the level below, where that is known.
-    """
-    in_flight = level if search.whole else level * (residence_s or 0.0)
+def requests_needed(search: Search, in_flight: float) -> int:
+    """Requests of a level's first run: enough to pass if all are good, and `TURNOVERS` for each that is in flight."""
     return max(fewest_for(search.rule.attainment_ratio), math.ceil(TURNOVERS * in_flight))
 
 

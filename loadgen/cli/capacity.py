@@ -1,0 +1,53 @@
+"""`loadgen capacity`: the highest load at which a server still meets its objectives."""
+
+import asyncio
+import sys
+from functools import partial
+
+import typer
+
+from loadgen.cli.output import width_of
+from loadgen.cli.parameters import options_command
+from loadgen.cli.progress import RunProgress
+from loadgen.cli.reading import Reading
+from loadgen.cli.writing import as_document, show, tell
+from loadgen.core.capacity.probe import Probe
+from loadgen.options.capacity import CapacityOptions
+from loadgen.report.terminal import capacity_text
+from loadgen.report.words import asked
+from loadgen.wiring.capacity import exit_code_of, find_capacity
+
+
+def capacity(options: CapacityOptions) -> None:
+    """Find the highest load at which a server still meets its objectives, by doubling and halving.
+
+    Each probe is a run of its own in the search's folder, and stays when a later one fails. The exit code is 0 with a
+    capacity, 1 when not even the first level meets the objectives.
+    """
+    shown = not (options.no_progress or options.quiet)
+    display = partial(RunProgress, enabled=shown)
+
+    def told(probe: Probe) -> None:
+        if shown:
+            tell(f"{options.variable.replace('-', ' ')} {asked(probe.level)}: {probe.verdict}: {probe.why}")
+
+    with Reading("reading the data") as reading:
+        found = asyncio.run(find_capacity(options, display=display, told=told, progress=reading if shown else None))
+    if not options.quiet:
+        if options.json_output:
+            show(as_document(found.result))
+        else:
+            text = capacity_text(
+                found.search,
+                found.result,
+                found.runs[0].manifest,
+                width=width_of(),
+                color=sys.stdout.isatty(),
+            )
+            show(f"{text}\nsaved in {found.path}\n")
+    raise typer.Exit(int(exit_code_of(found)))
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("capacity", no_args_is_help=True)(options_command(CapacityOptions, capacity))

@@ -1,0 +1,136 @@
+"""A search for the highest load that meets the objectives, each probe in a run folder of its own."""
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadgen.adapters.store.run_folder import new_run_id
+from loadgen.adapters.store.search_folder import create_probe, create_search, save_capacity
+from loadgen.core.capacity.observed import run_of
+from loadgen.core.capacity.probe import Probe, Run, Verdict
+from loadgen.core.capacity.result import CapacityResult, replayed
+from loadgen.core.capacity.search import Search, Step, bracket_of, next_step, requests_needed, search_of
+from loadgen.core.errors import ExitCode
+from loadgen.core.run import Load, LoadMode
+from loadgen.options.capacity import CapacityOptions
+from loadgen.wiring.cooldown import cool_down
+from loadgen.wiring.execute import Display, Finished, execute
+from loadgen.wiring.interrupts import Interrupted, interruptible
+from loadgen.wiring.run import burstiness_of
+from loadgen.wiring.session import Session, open_session
+from loadgen.wiring.workload import ReadProgress, passes_needed
+
+_WARMUP_TURNOVERS = 2
+_FEWEST_WARMUP = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedSearch:
+    """A search that is over, or as far as it came before it was interrupted or its target was gone."""
+
+    path: Path
+    search: Search
+    result: CapacityResult
+    runs: tuple[Finished, ...]
+    interrupted: bool
+
+
+async def find_capacity(
+    options: CapacityOptions,
+    *,
+    display: Display,
+    told: Callable[[Probe], None],
+    progress: ReadProgress | None = None,
+) -> FinishedSearch:
+    """Searches; `told` gets each probe once it has ended. What a probe left stays whatever happens to later ones."""
+    async with open_session(options, progress=progress) as session:
+        search_id = new_run_id()
+        path = create_search(options.out, search_id)
+        search = search_of(session.stored_options())
+        finished: list[Finished] = []
+        seen: list[tuple[float, Run]] = []
+        result, first_pass, interrupted = replayed(search, (), objectives=session.slo), 0, False
+        while (step := next_step(search, result.probes)) is not None:
+            notes: tuple[str, ...] = ()
+            if seen:
+                try:
+                    notes = await interruptible(cool_down(session, pause_s=options.settle))
+                except Interrupted:
+                    interrupted = True
+                    break
+            in_flight = _in_flight(search, step.level, result.probes)
+            load = _load(options, session, search, step, in_flight=in_flight, index=len(seen))
+            warmup = _warmup(options, in_flight)
+            done = await execute(
+                session,
+                load,
+                folder=create_probe(path, len(seen) + 1, step.level, secrets=session.secrets),
+                warmup_requests=warmup,
+                display=display,
+                first_pass=first_pass,
+                notes=notes,
+            )
+            finished.append(done)
+            first_pass += passes_needed(session.workload, load, warmup_requests=warmup)
+            run = await asyncio.to_thread(
+                run_of,
+                done.folder.records(),
+                done.manifest,
+                done.analysis.summary,
+                target_ratio=search.rule.attainment_ratio,
+            )
+            seen.append((step.level, run))
+            result = replayed(search, seen, objectives=session.slo, gpus=options.gpus)
+            save_capacity(path, result, secrets=session.secrets)
+            told(result.probes[-1])
+        return FinishedSearch(
+            path=path,
+            search=search,
+            result=result,
+            runs=tuple(finished),
+            interrupted=interrupted or any(run.end.interrupted for run in finished),
+        )
+
+
+def exit_code_of(found: FinishedSearch) -> ExitCode:
+    """Interrupted before target failed, before invalid, before no capacity."""
+    if found.interrupted:
+        return ExitCode.INTERRUPTED
+    last = found.result.probes[-1]
+    if last.verdict is Verdict.CUT_SHORT or not any(probe.summary.requests.completed for probe in found.result.probes):
+        return ExitCode.TARGET_FAILED
+    if last.verdict is Verdict.INVALID:
+        return ExitCode.INVALID_MEASUREMENT
+    return ExitCode.GATE_FAILED if found.result.capacity is None else ExitCode.DONE
+
+
+def _in_flight(search: Search, level: float, probes: Sequence[Probe]) -> float:
+    """Requests in flight at a level: itself, or by Little's law with the latency at the highest level that passed."""
+    passed = bracket_of(probes).passed
+    latency = None if passed is None else passed.summary.latency["e2el_s"].mean
+    return level if search.whole else level * (latency or 0.0)
+
+
+def _warmup(options: CapacityOptions, in_flight: float) -> int:
+    asked = options.warmup_requests
+    return max(_FEWEST_WARMUP, math.ceil(_WARMUP_TURNOVERS * in_flight)) if asked is None else asked
+
+
+def _load(
+    options: CapacityOptions, session: Session, search: Search, step: Step, *, in_flight: float, index: int
+) -> Load:
+    requests = options.num_requests
+    if requests is None and options.duration is None:
+        requests = requests_needed(search, in_flight)
+    return Load(
+        mode=LoadMode.CONCURRENCY if search.whole else LoadMode.RATE,
+        concurrency=int(step.level) if search.whole else None,
+        request_rate_rps=None if search.whole else step.level,
+        burstiness=None if search.whole else burstiness_of(options.burstiness),
+        max_concurrency=options.max_concurrency,
+        num_requests=None if requests is None else requests * step.length,
+        duration_s=None if options.duration is None else options.duration * step.length,
+        seed=(session.seed + index) % 2**63,
+    )

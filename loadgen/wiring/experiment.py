@@ -93,7 +93,7 @@ async def run_experiment(
                 baseline=_first_served(folder, found.plan),
             )
             interrupted = await sittings.run()
-            remarks = (*sittings.remarks, *_on_lengths(folder, found.plan))
+            remarks = (*sittings.remarks, *length_remarks(folder, found.plan))
             return FinishedExperiment(
                 folder=folder, manifest=manifest, ends=folder.ends(), remarks=remarks, interrupted=interrupted
             )
@@ -163,7 +163,7 @@ def _first_served(folder: ExperimentFolder, plan: Plan) -> Served | None:
     return next((start.served for start in starts if start.served is not None), None)
 
 
-def _on_lengths(folder: ExperimentFolder, plan: Plan) -> Iterator[str]:
+def length_remarks(folder: ExperimentFolder, plan: Plan) -> Iterator[str]:
     """Where arms and baseline did not do the same work, by all repeats together."""
     finished = folder.finished()
 

@@ -1,7 +1,7 @@
 """Whether an arm leaves answers alone: its texts held against the baseline's, as the baseline's are against its own."""
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import takewhile
@@ -19,8 +19,8 @@ FIRST_WORDS = 8
 PERMUTATIONS = 10_000
 _AT_ONCE = 2_000_000
 
-Texts: TypeAlias = Mapping[Hashable, Mapping[int, str]]
-"""The answers of one arm: for each request its texts by repeat."""
+Texts: TypeAlias = Mapping[tuple[str, int], Mapping[int, str]]
+"""The answers of one arm: for each request, by its level's name and its `seq`, its texts by repeat."""
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\s\u3040-\u30ff\u3400-\u9fff]+")
 

@@ -12,7 +12,7 @@ from loadgen.sim.server.language import LanguageModel
 EXACT, LOSSY = LanguageModel(output_tokens=24), LanguageModel(output_tokens=24, lossy_ratio=0.05)
 
 
-Answers = dict[int, dict[int, str]]
+Answers = dict[tuple[str, int], dict[int, str]]
 
 
 def answers(
@@ -32,7 +32,7 @@ def answers(
         )
         return "".join(model.generate(asked, fresh_seed=luck.getrandbits(40))[0].texts)
 
-    return {request: {repeat: text(request) for repeat in range(repeats)} for request in range(requests)}
+    return {("c1", request): {repeat: text(request) for repeat in range(repeats)} for request in range(requests)}
 
 
 def drawn(model: LanguageModel, sampling: Sampling, *, seed: int, requests: int = 60, repeats: int = 2) -> Losslessness:
@@ -46,7 +46,7 @@ def drawn(model: LanguageModel, sampling: Sampling, *, seed: int, requests: int 
 
 def same(*texts: str, requests: int = 20) -> Answers:
     """Requests that are all answered so, one text a repeat."""
-    return {request: dict(enumerate(texts)) for request in range(requests)}
+    return {("c1", request): dict(enumerate(texts)) for request in range(requests)}
 
 
 def judged(arm: Answers, *, baseline: Answers | None = None, again: Answers | None = None) -> Losslessness:
@@ -59,7 +59,7 @@ def test_a_lossless_arm_is_hardly_ever_accused() -> None:
     """At most in 5 % of experiments, and chance, whichever way the answers of servers that never repeat themselves are
     judged; what chance does is spread evenly."""
     found: dict[Sampling, list[Losslessness]] = {sampling: [] for sampling in Sampling}
-    for seed in range(40):
+    for seed in range(24):
         baseline, again, arm = (
             answers(EXACT, Sampling.SAMPLED, requests=30, repeats=1, seed=3 * seed + place, tokens=8)
             for place in range(3)
@@ -68,7 +68,7 @@ def test_a_lossless_arm_is_hardly_ever_accused() -> None:
             rng = np.random.default_rng(seed)
             judged_so.append(losslessness(baseline, again, {"arm": arm}, sampling, rng)["arm"])
     for judged_so in found.values():
-        assert sum(each.lossy for each in judged_so) <= 5
+        assert sum(each.lossy for each in judged_so) <= 4
         assert 0.3 < np.median([each.p_value for each in judged_so]) < 0.7
 
 
@@ -106,7 +106,7 @@ def test_a_verifier_that_prefers_likely_tokens_is_caught_by_sampled_answers() ->
 def test_a_baseline_that_differs_from_itself_is_the_measure() -> None:
     """Servers do not repeat their texts to the bit; an arm that differs as often as the baseline does is not lossy."""
     texts = ("one two three four", "one two three five")
-    sides = [{request: {0: texts[request // half % 2]} for request in range(64)} for half in (1, 2, 4)]
+    sides = [{("c1", request): {0: texts[request // half % 2]} for request in range(64)} for half in (1, 2, 4)]
     found = judged(sides[2], baseline=sides[0], again=sides[1])
     assert (found.arm.identical_ratio, found.reference.identical_ratio) == (0.5, 0.5)
     assert not found.lossy
@@ -133,7 +133,7 @@ def test_a_language_without_spaces_is_counted_by_its_signs() -> None:
 def test_only_repeats_that_all_have_are_compared() -> None:
     """A request that failed once is compared where it did not; one that failed always is left out."""
     arm = same("one two three four", requests=5)
-    arm[0] = {7: "something else"}
+    arm["c1", 0] = {7: "something else"}
     assert judged(arm).requests == 4
     assert judged(arm).arm.identical_ratio == 1
 
@@ -149,7 +149,7 @@ def test_more_arms_make_a_claim_harder() -> None:
     base = same("one two")
     arm = same("one two")
     for request in range(3):
-        arm[request] = {0: "one three"}
+        arm["c1", request] = {0: "one three"}
     alone = losslessness(base, base, {"arm": arm}, Sampling.GREEDY, np.random.default_rng(1))["arm"]
     others = {f"other {place}": base for place in range(9)}
     among = losslessness(base, base, {"arm": arm} | others, Sampling.GREEDY, np.random.default_rng(1))["arm"]

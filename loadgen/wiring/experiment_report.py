@@ -1,0 +1,189 @@
+"""What an experiment came to, from its folder alone."""
+
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from loadgen.adapters.store.experiment_folder import ExperimentFolder, ExperimentManifest
+from loadgen.adapters.store.run_folder import RunFolder
+from loadgen.core.analysis.columns import Columns
+from loadgen.core.comparison.arms import Arm, ArmRun, ArmsComparison, Expectation, compare
+from loadgen.core.comparison.cell import cell_of
+from loadgen.core.comparison.losslessness import Losslessness, Sampling, losslessness
+from loadgen.core.errors import StoreError
+from loadgen.core.experiment.plan import Plan, PlannedArm, PlannedCell, Role
+from loadgen.core.metrics.summary import Summary
+from loadgen.core.record import Outcome
+from loadgen.core.request import Phase
+from loadgen.core.run import LoadMode
+from loadgen.options.predict import ModelOptions, PredictOptions
+from loadgen.wiring.experiment import length_remarks
+from loadgen.wiring.predict import predicted
+
+RESULT_SCHEMA = "loadgen.result/1"
+
+_VARIABLES = {LoadMode.CONCURRENCY: "concurrency", LoadMode.RATE: "request_rate_rps"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentResult:
+    """The comparison over each ladder of load that the experiment has, concurrency before rates."""
+
+    schema: str = RESULT_SCHEMA
+    experiment_id: str
+    name: str
+    started_at: str
+    ladders: tuple[ArmsComparison, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class _ArmData:
+    """What all runs of one planned arm left; texts by level and request, then by repeat."""
+
+    runs: dict[LoadMode, list[ArmRun]] = field(default_factory=dict)
+    texts: dict[tuple[str, int], dict[int, str]] = field(default_factory=dict)
+
+
+def experiment_result(path: Path) -> ExperimentResult:
+    """Everything that the finished cells of an experiment say, also of one that is not through.
+
+    Raises StoreError for a folder that is none, or in which the baseline has no finished cell.
+    """
+    folder = ExperimentFolder.open(path)
+    manifest = folder.load_manifest()
+    plan, finished = manifest.plan, folder.finished()
+    found: dict[PlannedArm, _ArmData] = {arm: _ArmData() for arm in plan.arms}
+    for cell in plan.cells:
+        if cell.name in finished:
+            _add(found[cell.arm], cell, folder.cell(cell))
+    if not found[plan.baseline].runs:
+        raise StoreError(f"{path}: {plan.baseline.label}, which all is compared with, has no finished cell")
+    notes = [*_footing_remarks(folder, manifest), *length_remarks(folder, plan), *_missing(plan, finished)]
+    texts = _losslessness(manifest, found)
+    return ExperimentResult(
+        experiment_id=manifest.experiment_id,
+        name=plan.name,
+        started_at=manifest.started_at,
+        ladders=tuple(
+            _comparison(mode, variable, manifest, found, texts, notes)
+            for mode, variable in _VARIABLES.items()
+            if mode in found[plan.baseline].runs
+        ),
+    )
+
+
+def _add(data: _ArmData, cell: PlannedCell, run: RunFolder) -> None:
+    summary = run.load_summary()
+    columns = Columns(run.load_manifest().slo)
+    for record in run.records():
+        columns.observe(record)
+        if record.text is not None and record.phase is Phase.MEASURE and record.outcome is Outcome.COMPLETED:
+            data.texts.setdefault((cell.level.name, record.seq), {})[cell.repeat] = record.text
+    found = cell_of(columns.table(), summary, arm=cell.arm.name, level=cell.level.value, repeat=cell.repeat)
+    data.runs.setdefault(cell.level.load.mode, []).append(ArmRun(cell=found, summary=summary))
+
+
+def _comparison(
+    mode: LoadMode,
+    variable: str,
+    manifest: ExperimentManifest,
+    found: Mapping[PlannedArm, _ArmData],
+    texts: Mapping[str, Losslessness],
+    notes: list[str],
+) -> ArmsComparison:
+    baseline = manifest.plan.baseline
+    runs = {arm: data.runs[mode] for arm, data in found.items() if mode in data.runs}
+    arms = {arm: _arm(arm) for arm in runs}
+    compared = [arm for arm in runs if arm.role is Role.COMPARED]
+    summaries = [run.summary for run in runs[baseline]]
+    again = next((arm for arm in runs if arm.role is Role.AGAIN), None)
+    return compare(
+        manifest.plan.name,
+        variable,
+        {arms[arm]: runs[arm] for arm in (baseline, *compared)},
+        baseline=arms[baseline],
+        again=None if again is None else (arms[again], runs[again]),
+        forced={
+            arms[arm]: {
+                other.forced_length: runs[other]
+                for other in runs
+                if other.of == arm.of and other.forced_length is not None
+            }
+            for arm in compared
+        },
+        expected={arms[arm]: _expected(manifest, arm, summaries) for arm in compared}
+        if variable == "concurrency"
+        else {},
+        losslessness=texts,
+        price_per_hour=manifest.file["price_per_hour"],
+        notes=notes,
+    )
+
+
+def _arm(planned: PlannedArm) -> Arm:
+    return Arm(name=planned.name, label=planned.label, method=planned.method, draft_tokens=planned.draft_tokens)
+
+
+def _losslessness(manifest: ExperimentManifest, found: Mapping[PlannedArm, _ArmData]) -> Mapping[str, Losslessness]:
+    """Of the arms whose texts mean something; their draws are the same each time."""
+    again = next((data for arm, data in found.items() if arm.role is Role.AGAIN), None)
+    asked = manifest.file["losslessness"]
+    if asked == "none" or again is None:
+        return {}
+    return losslessness(
+        found[manifest.plan.baseline].texts,
+        again.texts,
+        {arm.name: data.texts for arm, data in found.items() if arm.role is Role.COMPARED},
+        Sampling(asked),
+        np.random.default_rng(0),
+    )
+
+
+def _expected(manifest: ExperimentManifest, arm: PlannedArm, baseline: list[Summary]) -> dict[float, Expectation]:
+    """What `loadgen predict` says of a simulated arm, for requests of the mean lengths that the baseline's had.
+
+    Empty for other servers, and for simulated ones with a step time of their own.
+    """
+    told: dict[str, Any] | None = manifest.file["arms"][arm.of].get("sim")
+    completed = sum(summary.requests.completed for summary in baseline)
+    if told is None or told["step_time"] is not None or arm.method is None or not completed:
+        return {}
+    prediction = predicted(
+        PredictOptions(
+            **{name: told[name] for name in ModelOptions.model_fields},
+            concurrency=sorted({int(summary.load.concurrency or 0) for summary in baseline}),
+            input_tokens=round(sum(summary.tokens.input or 0 for summary in baseline) / completed) or None,
+            output_tokens=round(sum(summary.tokens.output or 0 for summary in baseline) / completed) or None,
+        )
+    )
+    found = {}
+    for point, bounds in zip(prediction.points, prediction.bounds, strict=True):
+        speedup = point.tpot_ar_s / point.tpot_sd_s
+        found[float(point.concurrency)] = Expectation(
+            speedup=speedup, break_even_length=point.acceptance_length / speedup, bounds=bounds
+        )
+    return found
+
+
+def _missing(plan: Plan, finished: Container[str]) -> Iterator[str]:
+    """Cells that are not there, by sitting."""
+    for sitting in plan.sittings:
+        levels = [cell.level.name for cell in sitting.cells if cell.name not in finished]
+        if levels:
+            yield f"{sitting.name}: not measured at {', '.join(levels)}"
+
+
+def _footing_remarks(folder: ExperimentFolder, manifest: ExperimentManifest) -> Iterator[str]:
+    """What speaks against the comparison by the servers' own accounts, each remark once."""
+    said: dict[str, None] = {}
+    for sitting in manifest.plan.sittings:
+        for start in folder.sitting(sitting).starts:
+            if start.footing is not None:
+                said.update(dict.fromkeys(f"{sitting.arm.label}: {each}" for each in start.footing.objections))
+                if start.footing.unverified:
+                    named = ", ".join(start.footing.unverified)
+                    said[f"not verified to be equal, since not every server tells: {named}"] = None
+    yield from said

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadgen.core.analysis.columns import Floats, Mask, Table
+from loadgen.core.metrics.slo import SLO_METRICS
 from loadgen.core.metrics.summary import Summary
 from loadgen.core.record import Outcome
 from loadgen.core.run import LoadMode
@@ -50,7 +51,7 @@ def cell_of(table: Table, summary: Summary, *, arm: str, level: float, repeat: i
         level=level,
         repeat=repeat,
         seq=table["seq"][places].astype(np.int64),
-        columns={name: np.where(completed, table[name][places], np.nan) for name in (*LATENCIES, "output_tokens")},
+        columns={name: np.where(completed, table[name][places], np.nan) for name in (*SLO_METRICS, "output_tokens")},
         good=table.good[places],
         rates={name: getattr(summary.throughput, name) for name in RATES},
         closed_loop=summary.load.mode is LoadMode.CONCURRENCY,

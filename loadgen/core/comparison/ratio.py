@@ -1,4 +1,4 @@
-"""The ratio of one metric between two arms at one level, paired by request."""
+"""The ratio of one metric between two arms at one level, paired by request where they had the same requests."""
 
 import math
 from collections.abc import Sequence
@@ -13,15 +13,16 @@ from loadgen.core.errors import ConfigError
 from loadgen.core.metrics.catalogue import CATALOGUE, Better
 from loadgen.core.stats.bootstrap import Estimate
 from loadgen.core.stats.influence import LogStatistic, log_mean, log_quantile, log_ratio_of_means
-from loadgen.core.stats.log_ratio import LogRatio, log_ratio
+from loadgen.core.stats.log_ratio import LogRatio, independent_log_ratio, log_ratio
 
 MIN_PAIRED_REQUESTS = {"mean": 10, "p50": 50, "p99": 500}
 """Requests from which on the interval of a ratio of such a statistic covers as often as it says; a rate is a mean."""
 
 METRICS = (*(f"{name}.{statistic}" for name in LATENCIES for statistic in MIN_PAIRED_REQUESTS), *RATES)
-"""What can be compared, by name."""
+"""What an experiment compares, by name."""
 
-_SHARES = {"p50": 0.5, "p99": 0.99}
+_LEAST = MIN_PAIRED_REQUESTS | {"p90": 100, "p95": 200}
+_SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 
 class Note(StrEnum):
@@ -29,6 +30,7 @@ class Note(StrEnum):
 
     ONE_START = "one start of each arm: how much one start differs from the next is not in the interval"
     FIXED_RATE = "requests came at a fixed rate: what both arms can serve, both do"
+    OTHER_REQUESTS = "the runs sent other requests: which ones each drew is in the interval"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +60,12 @@ class Ratio:
 
 
 def ratio(baseline: Sequence[Cell], arm: Sequence[Cell], metric: str) -> Ratio | None:
-    """The ratio of `metric`, one of `METRICS`, from the cells of one level, one of each arm for each repeat.
+    """The ratio of `metric` from the cells of one level, one of each arm for each repeat.
 
-    A latency is that of requests which have it in every run: the geometric mean over the repeats of the ratio of their
-    means, or of their percentiles. A rate is the run's own; its requests only say how far it is due to their choice.
+    It is a rate of `RATES`, or a column of the cells with a statistic: the mean, p50, p90, p95 or p99. A latency is
+    that of requests which have it in every run: the geometric mean over the repeats of the ratio of their means, or of
+    their percentiles. A rate is the run's own; its requests only say how far it is due to their choice.
+
     None when too few requests are left (`MIN_PAIRED_REQUESTS`); when a run has no such rate, or one of 0; and for the
     rates of one start in an open loop, where requests say nothing of how they vary. Raises ConfigError when the cells
     do not belong together.
@@ -74,12 +78,9 @@ def ratio(baseline: Sequence[Cell], arm: Sequence[Cell], metric: str) -> Ratio |
     if is_rate and not closed_loop and len(arm) == 1:
         return None
     kept = np.logical_and.reduce([_has_value(cell, name) for cell in cells])
-    if np.count_nonzero(kept) < MIN_PAIRED_REQUESTS[statistic or "mean"]:
+    if np.count_nonzero(kept) < _LEAST[statistic or "mean"]:
         return None
-    found = [
-        [_rate(cell, name, kept) if is_rate else _latency(cell, name, statistic, kept) for cell in side]
-        for side in sides
-    ]
+    found = [[_statistic(cell, metric, kept) for cell in side] for side in sides]
     known = [[each for each in side if each is not None] for side in found]
     if any(len(side) < len(arm) for side in known):
         return None
@@ -94,6 +95,29 @@ def ratio(baseline: Sequence[Cell], arm: Sequence[Cell], metric: str) -> Ratio |
         log_ratio=log_ratio(*known),
         left_out_ratio=1 - float(kept.mean()),
         notes=tuple(notes),
+    )
+
+
+def unpaired_ratio(baseline: Cell, arm: Cell, metric: str) -> Ratio | None:
+    """The ratio of one run over another that sent other requests, of the same kind; metrics as for `ratio`.
+
+    None when one of them has too few requests, no such rate or one of 0; and for the rates of an open loop.
+    """
+    name, _, statistic = metric.partition(".")
+    if name in RATES and not (baseline.closed_loop and arm.closed_loop):
+        return None
+    kept = [_has_value(cell, name) for cell in (baseline, arm)]
+    if min(map(np.count_nonzero, kept)) < _LEAST[statistic or "mean"]:
+        return None
+    first, second = (_statistic(cell, metric, has) for cell, has in zip((baseline, arm), kept, strict=True))
+    if first is None or second is None:
+        return None
+    return Ratio(
+        metric=metric,
+        level=arm.level,
+        log_ratio=independent_log_ratio(first, second),
+        left_out_ratio=1 - float(np.concatenate(kept).mean()),
+        notes=(Note.ONE_START, Note.OTHER_REQUESTS),
     )
 
 
@@ -117,6 +141,11 @@ def _has_value(cell: Cell, name: str) -> Mask:
     if name in RATES:
         return (cell.columns["e2el_s"] > 0) & np.isfinite(_brought(cell, name))
     return cell.columns[name] > 0
+
+
+def _statistic(cell: Cell, metric: str, kept: Mask) -> LogStatistic | None:
+    name, _, statistic = metric.partition(".")
+    return _rate(cell, name, kept) if name in RATES else _latency(cell, name, statistic, kept)
 
 
 def _latency(cell: Cell, name: str, statistic: str, kept: Mask) -> LogStatistic:

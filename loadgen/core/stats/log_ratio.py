@@ -81,6 +81,24 @@ def log_ratio(baseline: Sequence[LogStatistic], arm: Sequence[LogStatistic]) -> 
     )
 
 
+def independent_log_ratio(baseline: LogStatistic, arm: LogStatistic) -> LogRatio:
+    """arm / baseline of one start of each, measured on requests of their own; at least two of each.
+
+    The variance is the sum of the two, with Welch's and Satterthwaite's degrees of freedom; `n` counts both.
+    """
+    sizes = [len(side.influences) for side in (baseline, arm)]
+    first, second = (
+        float(side.influences @ side.influences) / (n * (n - 1)) for side, n in zip((baseline, arm), sizes, strict=True)
+    )
+    return LogRatio(
+        log=arm.log - baseline.log,
+        start_variance=None,
+        request_variance=first + second,
+        degrees=_degrees((first, sizes[0] - 1), (second, sizes[1] - 1)),
+        n=sum(sizes),
+    )
+
+
 def _degrees(*parts: tuple[float, int]) -> float:
     """Of a sum of variances, each known with its own degrees of freedom; those of the last when nothing varies."""
     total = sum(variance for variance, _ in parts)

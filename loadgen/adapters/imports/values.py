@@ -1,0 +1,37 @@
+"""Numbers out of JSON that others wrote."""
+
+import math
+from typing import Any
+
+
+def at(value: Any, *keys: str) -> Any:
+    """What stands under the keys, one within the other; None where one is missing."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def number(value: Any) -> float | None:
+    """A finite number; None for anything else."""
+    return (
+        float(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        else None
+    )
+
+
+def whole(value: Any) -> int | None:
+    """A whole number above zero; None for anything else."""
+    found = number(value)
+    return int(found) if found is not None and found > 0 and found == int(found) else None
+
+
+def scaled(value: Any, factor: float) -> float | None:
+    """A number in another unit."""
+    found = number(value)
+    return None if found is None else found * factor
+
+
+def share(part: float | None, of: float | None) -> float | None:
+    """A part of a whole; None when either is unknown, or the whole is nothing."""
+    return part / of if part is not None and of else None

@@ -1,0 +1,187 @@
+"""Runs side by side, for a terminal and as Markdown for a pull request."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from loadgen.core.comparison.metric_pair import (
+    GUIDELLM_TIMES,
+    MetricPair,
+    is_share,
+    is_time,
+    lower_is_better,
+    name_of,
+)
+from loadgen.core.comparison.side_by_side import Candidate, SideBySide
+from loadgen.report import text_parts
+from loadgen.report.text_parts import INDENT
+from loadgen.report.words import DASH, LATENCY_LABELS, milliseconds, number, percent, printable
+
+_LABELS = {
+    "guidellm.time_per_output_token_s": "GuideLLM's TPOT",
+    "guidellm.inter_token_latency_s": "GuideLLM's ITL",
+    "requests_per_s": "requests/s",
+    "output_tokens_per_s": "output tokens/s",
+    "input_tokens_per_s": "input tokens/s",
+    "goodput_rps": "goodput, requests/s",
+    "attainment_ratio": "SLO attainment",
+    "error_ratio": "failed or dropped",
+    "acceptance_length": "acceptance length",
+    "acceptance_ratio": "acceptance ratio",
+    "tokens_per_step": "tokens per step",
+}
+_HEADLINES = frozenset(
+    f"{name}.{statistic}"
+    for name in ("ttft_s", "tpot_s", "e2el_s", *GUIDELLM_TIMES)
+    for statistic in ("mean", "p50", "p99")
+)
+_MOST_PERCENT = 200  # beyond it a factor reads better
+_BETTER, _WORSE, _UNSURE = "✓ better", "✗ worse", "~ unsure"
+_LEGEND = "An interval has 95% confidence; it takes records, and requests enough."
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+.!|~@&-])")
+
+
+def compare_text(found: SideBySide, *, width: int = 100, color: bool = False) -> str:
+    """A section a candidate and level: the metrics that matter most, and all that a gate names; then the gates."""
+    parts: list[RenderableType] = [Text(f"Against {printable(found.baseline.name)}", style="bold")]
+    if found.invalid:
+        parts.append(Text(f"✗ Invalid: {printable(', '.join(found.invalid))}; do not use it", style="bold red"))
+    parts += [Text(f"! {printable(each)}", style="yellow") for each in found.unmatched]
+    named = {gate.gate.split()[0] for gate in found.gates}
+    for each in found.candidates:
+        body = [_table(each, named, width - INDENT), *(Text(line, style="dim") for line in _remarks(each))]
+        parts.append(text_parts.section(f"{printable(each.name)} at {each.at}", Group(*body)))
+    if found.gates:
+        parts.append(text_parts.section("Gates", Group(*_gate_lines(found))))
+    parts += [Text(""), Text(_LEGEND, style="dim")]
+    return text_parts.rendered(parts, width, color)
+
+
+def _table(candidate: Candidate, named: Iterable[str], room: int) -> RenderableType:
+    shown = _HEADLINES | set(named) | {name for name in candidate.metrics if "." not in name}
+    rows = [
+        [Text(cell) for cell in (_label(metric), *_cells(metric, pair))]
+        for metric, pair in candidate.metrics.items()
+        if metric in shown
+    ]
+    if not rows:
+        return Text("nothing that both have")
+    table, _ = text_parts.table(("", ">baseline", ">candidate", ">change", ""), rows, room)
+    return table
+
+
+def _gate_lines(found: SideBySide) -> Iterator[Text]:
+    for gate in found.gates:
+        mark, style = ("✗ failed", "bold red") if gate.failed else ("✓ passed", "green")
+        yield Text(f"{mark}: {printable(gate.evidence)}", style=style)
+
+
+def _label(metric: str) -> str:
+    name = name_of(metric)
+    label = LATENCY_LABELS.get(name) or _LABELS[name]
+    return label if name == metric else f"{label} {metric.rpartition('.')[2]}, ms"
+
+
+def _cells(metric: str, pair: MetricPair) -> tuple[str, str, str, str]:
+    return _value(metric, pair.baseline), _value(metric, pair.candidate), _change(pair), _mark(metric, pair)
+
+
+def _value(metric: str, value: float | None) -> str:
+    return milliseconds(value) if is_time(metric) else percent(value) if is_share(metric) else number(value)
+
+
+def _change(pair: MetricPair) -> str:
+    """`↑ +5.2% [+3.1, +7.4]`; a dash without a ratio."""
+    if pair.ratio is None:
+        return DASH
+    if (pair.ratio - 1) * 100 > _MOST_PERCENT:
+        ends = () if pair.low is None or pair.high is None else (pair.low, pair.high)
+        text = f"{pair.ratio:.3g}×" + (f" [{ends[0]:.3g}, {ends[1]:.3g}]" if ends else "")
+    else:
+        text = f"{_percent(pair.ratio)}%"
+        if pair.low is not None and pair.high is not None:
+            text += f" [{_percent(pair.low)}, {_percent(pair.high)}]"
+    arrow = "↑" if pair.ratio > 1 else "↓" if pair.ratio < 1 else "="
+    return f"{arrow} {text}"
+
+
+def _percent(ratio: float) -> str:
+    change = (ratio - 1) * 100
+    return f"{change:+.{1 if abs(change) < 99.95 else 0}f}"
+
+
+def _mark(metric: str, pair: MetricPair) -> str:
+    """Better or worse where an interval says so; nothing without one."""
+    if pair.low is None or pair.high is None:
+        return ""
+    if pair.low <= 1 <= pair.high:
+        return _UNSURE if pair.low < pair.high else ""
+    return _BETTER if (pair.high < 1) == lower_is_better(metric) else _WORSE
+
+
+def _remarks(candidate: Candidate) -> Iterator[str]:
+    """What a reader has to know, in whole lines of our own words."""
+    if not candidate.paired and any(pair.low is not None for pair in candidate.metrics.values()):
+        yield "not paired: the runs did not send the same requests one by one"
+    yield from candidate.notes
+    by_reason: dict[str, list[str]] = {}
+    for name, why in candidate.withheld.items():
+        by_reason.setdefault(why, []).append(name)
+    yield from (f"{', '.join(names)} not compared: {why}" for why, names in by_reason.items())
+    yield from (
+        printable(f"{each.setting}: {each.candidate}, at the baseline {each.baseline}")
+        for each in candidate.differences
+    )
+
+
+def compare_markdown(found: SideBySide) -> str:
+    """A compact table a candidate and level, everything else folded away; names cannot add markup of their own."""
+    lines = [f"### {_verdict(found)} against {_code(found.baseline.name)}", ""]
+    if found.invalid:
+        lines += [f"**✗ Invalid measurement: {_escaped(', '.join(found.invalid))}**", ""]
+    lines += [f"- {'✗' if gate.failed else '✓'} {_escaped(gate.evidence)}" for gate in found.gates]
+    lines += [""] * bool(found.gates)
+    named = {gate.gate.split()[0] for gate in found.gates}
+    for each in found.candidates:
+        shown = _HEADLINES | named | {name for name in each.metrics if "." not in name}
+        lines += [f"**{_code(each.name)} at {each.at}**", ""]
+        lines += [*_rows(each, [metric for metric in each.metrics if metric in shown]), ""]
+    lines += ["<details><summary>All metrics and notes</summary>", ""]
+    lines += [f"- {_escaped(each)}" for each in found.unmatched]
+    for each in found.candidates:
+        lines += [f"**{_code(each.name)} at {each.at}**", ""]
+        lines += [*_rows(each, list(each.metrics)), ""]
+        lines += [*(f"- {_escaped(line)}" for line in _remarks(each)), ""]
+    lines += [_LEGEND, "", "</details>", ""]
+    return "\n".join(lines)
+
+
+def _verdict(found: SideBySide) -> str:
+    if not found.gates:
+        return "Comparison"
+    failed = len(found.failed)
+    return f"✗ {failed} of {len(found.gates)} gates failed" if failed else f"✓ {len(found.gates)} gates passed"
+
+
+def _rows(candidate: Candidate, metrics: Sequence[str]) -> Iterator[str]:
+    if not metrics:
+        yield "Nothing that both have."
+        return
+    yield "| | baseline | candidate | change | |"
+    yield "| --- | ---: | ---: | ---: | --- |"
+    for metric in metrics:
+        cells = (_label(metric), *_cells(metric, candidate.metrics[metric]))
+        yield f"| {' | '.join(_escaped(cell) for cell in cells)} |"
+
+
+def _code(text: str) -> str:
+    """A name as code, in which nothing is markup, a mention or a link: on one line, and without ending the span."""
+    plain = printable(text).replace("`", "'").replace("|", "¦").strip()
+    return f"`{plain}`" if plain else DASH
+
+
+def _escaped(text: str) -> str:
+    """Text with every character that Markdown or HTML could take for markup behind a backslash."""
+    return _MARKDOWN.sub(r"\\\1", printable(text))

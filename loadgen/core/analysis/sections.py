@@ -253,6 +253,7 @@ class Sections:
             late_e2el_s=self._e2el_s(slice(-EARLY_REQUESTS, None)),
             growth_ratio=self._growth_ratio(),
             tokens_generated=run.generated if run.uncounted == 0 else None,
+            tokens_completed=run.completed_tokens,
             tokens_prompted=run.prompted if run.unprompted == 0 else None,
         )
 

@@ -169,7 +169,7 @@ class Tallies:
         most = manifest.options.get("max_tokens")
         self.acceptance = AcceptanceTally(manifest.server.get("speculation"), max_output_tokens=most)
         self.oddities = Oddities(max_output_tokens=most)
-        self.resent = self.generated = self.uncounted = self.prompted = self.unprompted = 0
+        self.resent = self.generated = self.completed_tokens = self.uncounted = self.prompted = self.unprompted = 0
 
     def observe(self, record: RequestRecord) -> None:
         """Adds one record of any phase and outcome."""
@@ -177,6 +177,7 @@ class Tallies:
         self.acceptance.observe(record)
         generated = output_tokens(record)
         self.generated += generated or 0
+        self.completed_tokens += (generated or 0) if record.outcome is Outcome.COMPLETED else 0
         self.uncounted += generated is None and record.first_ns is not None
         self.prompted += record.input_tokens or 0
         self.unprompted += record.input_tokens is None and record.sent_ns is not None

@@ -104,6 +104,7 @@ class Facts:
     last ones sent,
     `growth_ratio` the mean concurrency of the window's last third over that of its first. `tokens_generated` counts
     output tokens of every phase and outcome, `tokens_prompted` input tokens; None when some request's are not known.
+    `tokens_completed` are the output tokens of requests that completed, as far as they are known.
     """
 
     summary: Summary
@@ -121,6 +122,7 @@ class Facts:
     late_e2el_s: float | None
     growth_ratio: float | None
     tokens_generated: int | None
+    tokens_completed: int
     tokens_prompted: int | None
 
     @property
@@ -620,10 +622,14 @@ def foreign_traffic(facts: Facts) -> Finding | None:
 
 
 def server_partly_read(facts: Facts) -> Finding | None:
-    """The pages that were read show less than this client got."""
-    found = _beside_the_client(facts)
-    short = None if found is None else found.generation_excess_ratio
-    if found is None or found.exceeds or short is None or short >= -TOLERANCE_RATIO:
+    """The pages that were read show less than this client got in answers that completed.
+
+    Some engines count a request when it ends, and never what was given up.
+    """
+    found, theirs = _beside_the_client(facts), facts.summary.server.generation_tokens_delta
+    if found is None or found.exceeds or theirs is None:
+        return None
+    if theirs >= (1 - TOLERANCE_RATIO) * facts.tokens_completed:
         return None
     return _warning(
         FindingKind.SERVER_PARTLY_READ,

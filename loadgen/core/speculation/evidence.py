@@ -30,7 +30,7 @@ class Evidence:
     output position (from 1) at which it began. Events too large for a step (`oversize_events`) are left out. All three
     are None when the tokens of the events are not known. `decode_tokens` are at most the tokens that the server
     generated after the first, `unseen_tokens` at most those of them that no counted event after the first shows; None
-    when nothing bounds them.
+    when nothing bounds them. `broke_off` is of a request that did not complete and may have been decoding.
     """
 
     block: Acceptance | None
@@ -42,6 +42,7 @@ class Evidence:
     oversize_events: int
     decode_tokens: int | None
     unseen_tokens: int | None
+    broke_off: bool
 
 
 def evidence_of(
@@ -75,6 +76,7 @@ def evidence_of(
         oversize_events=oversize,
         decode_tokens=decoded,
         unseen_tokens=None if decoded is None else max(0, decoded - seen),
+        broke_off=record.outcome is not Outcome.COMPLETED and decoded != 0,
     )
 
 

@@ -13,14 +13,16 @@ class RequestPool:
 
     `blocks` are over the requests that have one, `steps` over those whose events tell their tokens, `both_blocks` and
     `both_steps` over those that have both and no oversize event. `without_block` counts requests that decoded and have
-    no block. The others are bounds, None when not known: `uncounted_tokens` what the requests without a block decoded,
-    `unseen_tokens` as of `Evidence`, `trimmed_tokens` the drafts that requests with both were counted to accept and
-    did not show. `block_decode_tokens` are what the requests with a block decoded.
+    no block, `broke_off` those that may have decoded and did not complete. The others are bounds, None when not known:
+    `uncounted_tokens` what the requests without a block decoded, `unseen_tokens` as of `Evidence`, `trimmed_tokens` the
+    drafts that requests with both were counted to accept and did not show. `block_decode_tokens` are what the requests
+    with a block decoded.
     """
 
     requests: int = 0
     with_block: int = 0
     without_block: int = 0
+    broke_off: int = 0
     with_steps: int = 0
     with_both: int = 0
     contradicting: int = 0
@@ -38,6 +40,7 @@ class RequestPool:
     def observe(self, told: Evidence) -> None:
         """Adds one request."""
         self.requests += 1
+        self.broke_off += told.broke_off
         self.contradicting += told.contradicts
         self.oversize_events += told.oversize_events
         self.unseen_tokens = plus(self.unseen_tokens, told.unseen_tokens)

@@ -74,7 +74,13 @@ def _counters_and_stream(counters: Counters, pool: RequestPool) -> Iterator[Comp
     steps, accepted, unseen = pool.steps.steps, pool.steps.accepted_tokens, pool.unseen_tokens
     if decode_steps is None or not steps or accepted is None:
         return
-    if unseen is None:
+    if counters.decode_steps is None and pool.broke_off:
+        unseen = None
+        why = (
+            "The server counts verification steps when a request ends: nothing says whether those of"
+            f" {pool.broke_off} requests that broke off are among them."
+        )
+    elif unseen is None:
         why = "Nothing bounds what requests that did not complete, or whose tokens were not counted, decoded unseen."
     elif unseen:
         why = f"Every decode step is an event, but for steps of at most {unseen} tokens that no event shows as a step."

@@ -471,6 +471,14 @@ def test_a_server_of_which_a_part_was_read() -> None:
     assert "server_partly_read" not in findings(records, scrapes=around(records, generation_tokens=1200))
 
 
+def test_answers_that_were_given_up_may_be_missing_on_the_server() -> None:
+    """An engine that counts a request when it ends leaves them out; those that completed must be there."""
+    cut = [answered(500 + seq, tokens=100, outcome=Outcome.CANCELLED) for seq in range(3)]
+    records = [*closed_loop(), *cut]
+    assert "server_partly_read" not in findings(records, scrapes=around(records, generation_tokens=1200))
+    assert "server_partly_read" in findings(records, scrapes=around(records, generation_tokens=1100))
+
+
 def test_a_server_that_was_started_anew() -> None:
     """Its counters fell during the run: said, and no traffic is made out of what they show."""
     records = closed_loop()

@@ -258,6 +258,23 @@ def test_an_engine_of_verification_steps_is_compared_by_them() -> None:
     assert comparison(spec, "counters", "stream", "tokens_per_step").agrees
 
 
+@pytest.mark.parametrize("counted", [12.0, 13.0, 15.0])
+def test_an_engine_that_counts_at_the_end_is_not_compared_over_requests_that_broke_off(counted: float) -> None:
+    """Steps of a cancelled answer may be counted or not: no doubt either way, and no claim to agree."""
+    server = MadeServer()
+    records = [server.answer(seq, (4, 0, 2)) for seq in range(4)]
+    generated = float(server.generated)
+    records.append(server.answer(4, (4, 0, 2), outcome=Outcome.CANCELLED, speculation=None, planned_output_tokens=40))
+    zero = Counters(generation_tokens=0.0, first_tokens=0.0, verify_steps=0.0)
+    last = replace(zero, generation_tokens=generated, first_tokens=4.0, verify_steps=counted)
+    spec = summarised(records, scrapes=[scrape(-S, zero), scrape(10_000 * S, last)]).speculation
+    for quantity in ("decode_steps", "tokens_per_step"):
+        one = comparison(spec, "counters", "stream", quantity)
+        assert (one.allowed, one.agrees) == (None, None)
+        assert "1 requests that broke off" in one.why
+    assert comparison(spec, "counters", "per_request", "steps").agrees
+
+
 def test_a_draft_length_that_nobody_told_bounds_nothing() -> None:
     """Without k what the end of an answer cut off is not bounded; steps are compared all the same."""
     server = MadeServer()

@@ -57,12 +57,14 @@ def compare(
     found = compared([baseline, *candidates], gates, allow_unlike=allow_unlike)
     if markdown is not None:
         write([compare_markdown(found)], markdown)
+        if str(markdown) != "-":
+            tell(f"wrote {markdown}")
     if markdown is None or str(markdown) != "-":
         show(as_document(found) if as_json else compare_text(found, width=width_of(), color=sys.stdout.isatty()))
     for gate in found.failed:
-        tell(f"loadgen: gate failed: {printable(gate.evidence)}")
+        tell(f"loadgen: gate failed: {printable(gate.candidate)} at {gate.at}: {gate.evidence}")
     if found.invalid and not allow_invalid:
-        tell(f"loadgen: invalid: {printable(', '.join(found.invalid))}")
+        tell(f"loadgen: invalid: {printable(', '.join(map(str, found.invalid)))}")
         raise typer.Exit(int(ExitCode.INVALID_MEASUREMENT))
     if found.failed:
         raise typer.Exit(int(ExitCode.GATE_FAILED))

@@ -1,7 +1,7 @@
 """Runs side by side, for a terminal and as Markdown for a pull request."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -38,20 +38,23 @@ _HEADLINES = frozenset(
     for statistic in ("mean", "p50", "p99")
 )
 _MOST_PERCENT = 200  # beyond it a factor reads better
-_BETTER, _WORSE, _UNSURE = "✓ better", "✗ worse", "~ unsure"
+_BETTER, _WORSE, _UNCLEAR = "✓ better", "✗ worse", "~ unclear"
 _LEGEND = "An interval has 95% confidence; it takes records, and requests enough."
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+.!|~@&-])")
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>|~&])")
 
 
 def compare_text(found: SideBySide, *, width: int = 100, color: bool = False) -> str:
     """A section a candidate and level: the metrics that matter most, and all that a gate names; then the gates."""
     parts: list[RenderableType] = [Text(f"Against {printable(found.baseline.name)}", style="bold")]
     if found.invalid:
-        parts.append(Text(f"✗ Invalid: {printable(', '.join(found.invalid))}; do not use it", style="bold red"))
-    parts += [Text(f"! {printable(each)}", style="yellow") for each in found.unmatched]
-    named = {gate.gate.split()[0] for gate in found.gates}
+        parts.append(
+            Text(f"✗ Invalid: {printable(', '.join(map(str, found.invalid)))}; do not use it", style="bold red")
+        )
+    parts += [Text(f"! only {printable(each.name)} has {each.at}", style="yellow") for each in found.unmatched]
+    named = {gate.metric for gate in found.gates}
     for each in found.candidates:
-        body = [_table(each, named, width - INDENT), *(Text(line, style="dim") for line in _remarks(each))]
+        lines = [*_remarks(each), *(printable(f"{name}: {values}") for name, values in _differences(each))]
+        body = [_table(each, named, width - INDENT), *(Text(line, style="dim") for line in lines)]
         parts.append(text_parts.section(f"{printable(each.name)} at {each.at}", Group(*body)))
     if found.gates:
         parts.append(text_parts.section("Gates", Group(*_gate_lines(found))))
@@ -59,12 +62,10 @@ def compare_text(found: SideBySide, *, width: int = 100, color: bool = False) ->
     return text_parts.rendered(parts, width, color)
 
 
-def _table(candidate: Candidate, named: Iterable[str], room: int) -> RenderableType:
-    shown = _HEADLINES | set(named) | {name for name in candidate.metrics if "." not in name}
+def _table(candidate: Candidate, named: Collection[str], room: int) -> RenderableType:
     rows = [
-        [Text(cell) for cell in (_label(metric), *_cells(metric, pair))]
-        for metric, pair in candidate.metrics.items()
-        if metric in shown
+        [Text(cell) for cell in (_label(metric), *_cells(metric, candidate.metrics[metric]))]
+        for metric in _shown(candidate, named)
     ]
     if not rows:
         return Text("nothing that both have")
@@ -72,10 +73,17 @@ def _table(candidate: Candidate, named: Iterable[str], room: int) -> RenderableT
     return table
 
 
+def _shown(candidate: Candidate, named: Collection[str]) -> list[str]:
+    """The metrics that matter most, and those that somebody named."""
+    return [
+        metric for metric in candidate.metrics if metric in _HEADLINES or metric in named or name_of(metric) == metric
+    ]
+
+
 def _gate_lines(found: SideBySide) -> Iterator[Text]:
     for gate in found.gates:
         mark, style = ("✗ failed", "bold red") if gate.failed else ("✓ passed", "green")
-        yield Text(f"{mark}: {printable(gate.evidence)}", style=style)
+        yield Text(f"{mark}: {printable(gate.candidate)} at {gate.at}: {gate.evidence}", style=style)
 
 
 def _label(metric: str) -> str:
@@ -98,7 +106,7 @@ def _change(pair: MetricPair) -> str:
         return DASH
     if (pair.ratio - 1) * 100 > _MOST_PERCENT:
         ends = () if pair.low is None or pair.high is None else (pair.low, pair.high)
-        text = f"{pair.ratio:.3g}×" + (f" [{ends[0]:.3g}, {ends[1]:.3g}]" if ends else "")
+        text = f"{pair.ratio:#.3g}×" + (f" [{ends[0]:#.3g}, {ends[1]:#.3g}]" if ends else "")
     else:
         text = f"{_percent(pair.ratio)}%"
         if pair.low is not None and pair.high is not None:
@@ -117,7 +125,7 @@ def _mark(metric: str, pair: MetricPair) -> str:
     if pair.low is None or pair.high is None:
         return ""
     if pair.low <= 1 <= pair.high:
-        return _UNSURE if pair.low < pair.high else ""
+        return _UNCLEAR if pair.low < pair.high else ""
     return _BETTER if (pair.high < 1) == lower_is_better(metric) else _WORSE
 
 
@@ -130,39 +138,38 @@ def _remarks(candidate: Candidate) -> Iterator[str]:
     for name, why in candidate.withheld.items():
         by_reason.setdefault(why, []).append(name)
     yield from (f"{', '.join(names)} not compared: {why}" for why, names in by_reason.items())
-    yield from (
-        printable(f"{each.setting}: {each.candidate}, at the baseline {each.baseline}")
-        for each in candidate.differences
-    )
+
+
+def _differences(candidate: Candidate) -> Iterator[tuple[str, str]]:
+    """Each setting that differs, with the two values."""
+    for each in candidate.differences:
+        yield each.setting, f"{each.candidate}, at the baseline {each.baseline}"
 
 
 def compare_markdown(found: SideBySide) -> str:
     """A compact table a candidate and level, everything else folded away; names cannot add markup of their own."""
     lines = [f"### {_verdict(found)} against {_code(found.baseline.name)}", ""]
-    if found.invalid:
-        lines += [f"**✗ Invalid measurement: {_escaped(', '.join(found.invalid))}**", ""]
-    lines += [f"- {'✗' if gate.failed else '✓'} {_escaped(gate.evidence)}" for gate in found.gates]
-    lines += [""] * bool(found.gates)
-    named = {gate.gate.split()[0] for gate in found.gates}
+    lines += [f"- **✗ invalid measurement**: {_code(each.name)} at {each.at}" for each in found.invalid]
+    for gate in found.gates:
+        mark = "✗" if gate.failed else "✓"
+        lines.append(f"- {mark} {_code(gate.candidate)} at {gate.at}: {_escaped(gate.evidence)}")
+    lines += [f"- only {_code(each.name)} has {each.at}" for each in found.unmatched]
+    named = {gate.metric for gate in found.gates}
     for each in found.candidates:
-        shown = _HEADLINES | named | {name for name in each.metrics if "." not in name}
-        lines += [f"**{_code(each.name)} at {each.at}**", ""]
-        lines += [*_rows(each, [metric for metric in each.metrics if metric in shown]), ""]
-    lines += ["<details><summary>All metrics and notes</summary>", ""]
-    lines += [f"- {_escaped(each)}" for each in found.unmatched]
+        lines += ["", f"**{_code(each.name)} at {each.at}**", "", *_rows(each, _shown(each, named))]
+    lines += ["", "<details><summary>All metrics and notes</summary>"]
     for each in found.candidates:
-        lines += [f"**{_code(each.name)} at {each.at}**", ""]
-        lines += [*_rows(each, list(each.metrics)), ""]
-        lines += [*(f"- {_escaped(line)}" for line in _remarks(each)), ""]
-    lines += [_LEGEND, "", "</details>", ""]
+        lines += ["", f"**{_code(each.name)} at {each.at}**", "", *_rows(each, list(each.metrics)), ""]
+        lines += [f"- {_escaped(line)}" for line in _remarks(each)]
+        lines += [f"- {_code(name)}: {_code(values)}" for name, values in _differences(each)]
+    lines += ["", _LEGEND, "", "</details>", ""]
     return "\n".join(lines)
 
 
 def _verdict(found: SideBySide) -> str:
     if not found.gates:
         return "Comparison"
-    failed = len(found.failed)
-    return f"✗ {failed} of {len(found.gates)} gates failed" if failed else f"✓ {len(found.gates)} gates passed"
+    return "✗ Gates failed" if found.failed else "✓ Gates passed"
 
 
 def _rows(candidate: Candidate, metrics: Sequence[str]) -> Iterator[str]:
@@ -177,11 +184,11 @@ def _rows(candidate: Candidate, metrics: Sequence[str]) -> Iterator[str]:
 
 
 def _code(text: str) -> str:
-    """A name as code, in which nothing is markup, a mention or a link: on one line, and without ending the span."""
-    plain = printable(text).replace("`", "'").replace("|", "¦").strip()
+    """Text from outside as code, in which nothing is markup, a mention or a link, and which ends where it ends."""
+    plain = printable(text).replace("`", "'").strip()
     return f"`{plain}`" if plain else DASH
 
 
 def _escaped(text: str) -> str:
-    """Text with every character that Markdown or HTML could take for markup behind a backslash."""
-    return _MARKDOWN.sub(r"\\\1", printable(text))
+    """Words of ours, with what Markdown or HTML would take for markup behind a backslash."""
+    return _MARKDOWN.sub(r"\\\1", text)

@@ -56,5 +56,5 @@ def _side(folder: RunFolder) -> Side:
     for record in folder.records():
         columns.observe(record)
     cell = cell_of(columns.table(), summary, arm=folder.path.name, level=level_of(manifest.load) or 0.0, repeat=0)
-    notes = (f"{folder.path.name}: the records end early; the run was killed",) if folder.truncated else ()
+    notes = ("the records end early; the run was killed",) if folder.truncated else ()
     return side_of(summary, manifest=manifest, cell=cell, notes=notes)

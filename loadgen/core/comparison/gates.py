@@ -9,6 +9,7 @@ from operator import ge, gt, le, lt
 
 from loadgen.core.comparison.metric_pair import METRICS, STATISTICS, MetricPair, is_share, is_time
 from loadgen.core.errors import ConfigError
+from loadgen.core.stats.quantiles import PERCENTILES
 
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
 _SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -42,9 +43,13 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedGate:
-    """A gate at one level of a candidate. `value` is what was held against `limit`, None when it was missing."""
+    """A gate at one level of a candidate. `value` is what was held against `limit`, None when it was missing.
+
+    `evidence` says in words how it ended; it holds no name from outside.
+    """
 
     gate: str
+    metric: str
     candidate: str
     at: str
     failed: bool
@@ -79,24 +84,29 @@ def judged(
     candidate: str,
     at: str,
     reason: str | None = None,
-    known: tuple[str, ...] = (),
 ) -> JudgedGate:
     """Whether the gate fails there. A value that it needs and that is missing fails it, with the `reason` if known."""
     value = _value(gate, found)
     limit = gate.limit
     if gate.kind is Limit.RELATIVE and value is None and found is not None and found.baseline == 0:
         value, limit = found.candidate, 0.0  # any multiple of nothing is nothing
-    subject = f"{gate.metric} of {candidate} at {at}"
     if value is None or found is None or (gate.certain and found.low is None):
         failed = True
-        evidence = f"{subject} cannot be judged: {reason or _why_missing(gate, found, known)}"
+        evidence = f"{gate.metric} cannot be judged: {reason or _why_missing(gate, found)}"
     else:
         failed = _OPERATORS[gate.operator](_tested(gate, found, value), limit)
         condition = f"{gate.operator} {gate.text.partition(gate.operator)[2].strip()}"
         shown = _shown(gate, found, value, limit)
-        evidence = f"{subject} is {shown}: {'' if failed else 'not '}{condition}"
+        evidence = f"{gate.metric} is {shown}: {'' if failed else 'not '}{condition}"
     return JudgedGate(
-        gate=gate.text, candidate=candidate, at=at, failed=failed, value=value, limit=limit, evidence=evidence
+        gate=gate.text,
+        metric=gate.metric,
+        candidate=candidate,
+        at=at,
+        failed=failed,
+        value=value,
+        limit=limit,
+        evidence=evidence,
     )
 
 
@@ -165,12 +175,11 @@ def _tested(gate: Gate, found: MetricPair, value: float) -> float:
     return found.low if gate.operator in (">", ">=") else found.high
 
 
-def _why_missing(gate: Gate, found: MetricPair | None, known: tuple[str, ...]) -> str:
-    if found is None:
-        have = ", ".join(known)
-        return f"neither run has it; there are {have}" if have else "neither run has a metric that can be compared"
-    if found.candidate is None:
-        return "it has no value there"
+def _why_missing(gate: Gate, found: MetricPair | None) -> str:
+    if found is None or found.candidate is None:
+        statistic = gate.metric.rpartition(".")[2]
+        least = PERCENTILES[statistic][1] if statistic in PERCENTILES else 1
+        return "it has no value" + (f"; {statistic} takes {least} requests" if least > 1 else "")
     if gate.kind is Limit.RELATIVE and found.baseline is None:
         return "the baseline has no value"
     return "its ratio has no interval, for want of records or of requests"
@@ -199,7 +208,8 @@ def _scale(metric: str) -> tuple[float, str]:
 def _plain(metric: str, value: float | None) -> str:
     assert value is not None
     scale, unit = _scale(metric)
-    return f"{value * scale:.4g}{unit}"
+    shown = value * scale
+    return f"{shown:.0f}{unit}" if shown >= 10_000 else f"{shown:.4g}{unit}"
 
 
 def _apart(value: float, limit: float) -> str:

@@ -23,6 +23,17 @@ _OF_ACCEPTANCE = ("acceptance_length", "acceptance_ratio")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A level of a source, `at` in words."""
+
+    name: str
+    at: str
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.at}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineFacts:
     """What candidates are held against. `invalid` are the levels whose measurement is, in words."""
 
@@ -55,19 +66,19 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideBySide:
-    """`compare --json`. `unmatched` are levels that only one of two ladders has, in words."""
+    """`compare --json`. `unmatched` are levels that a ladder has, and that it was to be compared with has not."""
 
     schema: str = COMPARE_SCHEMA
     baseline: BaselineFacts
     candidates: tuple[Candidate, ...]
-    unmatched: tuple[str, ...]
+    unmatched: tuple[Place, ...]
     gates: tuple[JudgedGate, ...] = ()
 
     @property
-    def invalid(self) -> tuple[str, ...]:
-        """The runs whose measurement is, in words."""
-        of_baseline = (f"{self.baseline.name} at {at}" for at in self.baseline.invalid)
-        return (*of_baseline, *(f"{each.name} at {each.at}" for each in self.candidates if each.valid is False))
+    def invalid(self) -> tuple[Place, ...]:
+        """The runs whose measurement is."""
+        of_baseline = (Place(name=self.baseline.name, at=at) for at in self.baseline.invalid)
+        return (*of_baseline, *(Place(name=each.name, at=each.at) for each in self.candidates if each.valid is False))
 
     @property
     def failed(self) -> tuple[JudgedGate, ...]:
@@ -84,15 +95,15 @@ def side_by_side(
     unless `allow_unlike`, and when ladders have no level in common or one has a level twice.
     """
     found: list[Candidate] = []
-    unmatched: list[str] = []
-    lacking: list[tuple[str, str]] = []
+    unmatched: list[Place] = []
+    lacking: list[Place] = []
     refused: list[str] = []
     matched: dict[str, Side] = {}
     for source in candidates:
         pairs, of_baseline, of_candidate = _matched(baseline, source)
-        lacking += [(source.name, at) for at in of_baseline]
-        unmatched += [f"only {baseline.name} has {at}" for at in of_baseline]
-        unmatched += [f"only {source.name} has {at}" for at in of_candidate]
+        lacking += [Place(name=source.name, at=at) for at in of_baseline]
+        unmatched += [Place(name=baseline.name, at=at) for at in of_baseline]
+        unmatched += [Place(name=source.name, at=at) for at in of_candidate]
         for first, second in pairs:
             matched[str(first)] = first
             apart = differences(first.workload, second.workload)
@@ -114,19 +125,14 @@ def side_by_side(
     return replace(compared, gates=tuple(_judged(gates, found, lacking)))
 
 
-def _judged(
-    gates: Sequence[Gate], candidates: Sequence[Candidate], lacking: Sequence[tuple[str, str]]
-) -> Iterator[JudgedGate]:
+def _judged(gates: Sequence[Gate], candidates: Sequence[Candidate], lacking: Sequence[Place]) -> Iterator[JudgedGate]:
     """Each gate at every level of the baseline; a candidate that lacks the level fails it there."""
     for gate in gates:
         for each in candidates:
             reason = each.withheld.get(name_of(gate.metric))
-            known = tuple(each.metrics)
-            yield judged(
-                gate, each.metrics.get(gate.metric), candidate=each.name, at=each.at, reason=reason, known=known
-            )
-        for name, at in lacking:
-            yield judged(gate, None, candidate=name, at=at, reason="it has no such level")
+            yield judged(gate, each.metrics.get(gate.metric), candidate=each.name, at=each.at, reason=reason)
+        for place in lacking:
+            yield judged(gate, None, candidate=place.name, at=place.at, reason="the candidate has no such level")
 
 
 def _matched(baseline: Source, candidate: Source) -> tuple[list[tuple[Side, Side]], list[str], list[str]]:
@@ -178,7 +184,7 @@ def _candidate(name: str, baseline: Side, side: Side, apart: tuple[Difference, .
         if estimate is not None:
             notes |= {note.value: None for note in estimate.notes}
             if estimate.left_out_ratio:
-                notes["requests without a value in one of the runs are in no ratio with an interval"] = None
+                notes["a ratio with an interval leaves out requests that lack the metric in one of the runs"] = None
         metrics[metric] = pair(*values, None if estimate is None else estimate.estimate)
     return Candidate(
         name=name,
@@ -233,8 +239,8 @@ def _ratio(baseline: Side, side: Side, metric: str, *, paired: bool) -> Ratio | 
 
 
 def _notes(baseline: Side, side: Side) -> Iterator[str]:
-    for each in (baseline, side):
-        yield from each.notes
+    yield from (f"baseline: {note}" for note in baseline.notes)
+    yield from (f"candidate: {note}" for note in side.notes)
     if baseline.cell is None or side.cell is None:
         yield "no intervals: one of the runs has no records of single requests"
     if baseline.requests is None or side.requests is None:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from loadgen.adapters.store.run_folder import RunFolder
 from loadgen.cli.app import run_command_line
 from loadgen.sim.child import ChildServer
 from loadgen.wiring.sim import spawn_simulator
-from tests.cli.commands import loadgen
+from tests.cli.commands import ChatServer, loadgen
+from tests.fakes.scripted_server import Request, plain
 
 FAST = ("--step-time", "4ms")
 DRAFTS = (*FAST, "--method", "eagle3", "--draft-tokens", "3", "--acceptance-length", "2")
@@ -46,7 +48,7 @@ def baseline() -> Iterator[ChildServer]:
 def measure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs a command against a server, in this process, and gives what it printed as JSON."""
 
-    def call(server: ChildServer, *arguments: object, command: str = "run") -> dict[str, Any]:
+    def call(server: ChildServer | ChatServer, *arguments: object, command: str = "run") -> dict[str, Any]:
         line = [command, "--url", server.url, "--json", "--no-progress", "--out", tmp_path, "--scrape-interval", "0.2s"]
         code = run_command_line([str(word) for word in (*line, *arguments)])
         said = capsys.readouterr()
@@ -54,6 +56,26 @@ def measure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         return json.loads(said.out)  # type: ignore[no-any-return]
 
     return call
+
+
+@dataclass
+class Counting(ChatServer):
+    """Counts its answers of two tokens on one page of two engines, in turn; `hides` it from the first answer on."""
+
+    hides: bool = False
+
+    def _reply(self, request: Request) -> tuple[bytes, ...]:
+        if "/metrics" not in request.line:
+            return super()._reply(request)
+        answers = len(self.bodies)
+        if self.hides and answers:
+            return (plain(b"gone", status="404 Not Found"),)
+        lines = [
+            f'vllm:{name}_tokens_total{{engine="{engine}",model_name="m"}} {tokens * ((answers + 1 - engine) // 2)}\n'
+            for name, tokens in (("prompt", 3), ("generation", 2))
+            for engine in (0, 1)
+        ]
+        return (plain("".join(lines).encode()),)
 
 
 def folder_of(summary: dict[str, Any], out: Path) -> RunFolder:
@@ -110,6 +132,27 @@ def test_a_baseline_has_no_speculation_and_no_zeros_for_it(baseline: ChildServer
     assert (server["processes"], server["generation_tokens_delta"]) == (1, 16)
     assert any("counted once" in note for note in server["notes"])
     assert kinds(summary).isdisjoint(SOUND)
+
+
+def test_engines_of_one_page_are_summed(measure: Run) -> None:
+    """Two engines behind one front end: neither is a replica that was not read, nor traffic of others."""
+    with Counting() as both:
+        summary = measure(both, "--num-requests", 7, "--metrics-url", both.url)
+    server = summary["server"]
+    assert (server["processes"], server["prompt_tokens_delta"], server["generation_tokens_delta"]) == (2, 7 * 3, 7 * 2)
+    assert (server["scraped"], server["resets"], server["notes"]) == (True, [], [])
+    assert kinds(summary).isdisjoint(SOUND)
+
+
+def test_a_page_that_goes_in_the_middle_is_said(measure: Run) -> None:
+    """Nothing is made of a part of the run: no tokens over it, and a warning that says why."""
+    with Counting(hides=True) as going:
+        summary = measure(going, "--num-requests", 3, "--metrics-url", going.url)
+    server = summary["server"]
+    assert (server["scraped"], server["generation_tokens_delta"]) == (False, None)
+    assert server["failed_example"].endswith("HTTP 404")
+    assert "page 0 was not read after the last request" in server["notes"]
+    assert kinds(summary) & set(SOUND) == {"scrape_failed"}
 
 
 def test_prompts_are_kept_apart_in_the_cache_by_salt_or_reset(

@@ -181,6 +181,7 @@ def test_a_server_that_dies(tmp_path: Path) -> None:
         tmp_path,
         {"baseline": little(f"die={die}"), "other": little()},
         load={"concurrency": [1, 2, 3]},
+        level={"num_requests_by_level": {1: 4, 2: 100, 3: 4}, "warmup_requests": 1},
     )
     watcher = Watcher()
     finished = run(path, watcher=watcher)
@@ -190,6 +191,7 @@ def test_a_server_that_dies(tmp_path: Path) -> None:
     assert (said[0], said[-1]) == ("the server ended with exit status 9", "out of memory")
     assert failed["r1-baseline/c3"] == "the server was no longer there"
     assert (len(finished.ends), finished.code) == (6, ExitCode.TARGET_FAILED)
+    assert manifests(finished.folder)["r1-baseline/c2"]["ended_by"] == "unreachable"
     assert any(line.startswith("r1-baseline/c2 failed: the server ended") for line in watcher.lines)
 
     die.unlink()
@@ -292,7 +294,9 @@ def test_another_experiment_is_not_resumed(tmp_path: Path) -> None:
     workload = {"prompts": "prompts.jsonl", "max_tokens": 3}
     given: dict[str, Any] = {"workload": workload, "load": {"concurrency": [1]}}
     finished = run(experiment_file(tmp_path, **given))
-    changed = experiment_file(tmp_path, **given | {"repeats": 2, "workload": workload | {"max_tokens": 4}})
+    changed = experiment_file(
+        tmp_path, **given | {"timeout": 9, "repeats": 2, "workload": workload | {"max_tokens": 4}}
+    )
     with pytest.raises(ConfigError, match=r"workload.max_tokens was 3 and is 4; repeats was 1 and is 2$"):
         run(changed, resume=finished.folder.path)
     same = experiment_file(tmp_path, **given, gates=["tpot_s.p50 > 2x"], timeout=60)

@@ -61,10 +61,10 @@ def capacity_facts(search: Search, result: CapacityResult) -> list[tuple[str, st
 
 
 def interval_text(found: Capacity) -> str:
-    """Between which levels the capacity lies for sure."""
-    low = "no level is sure to pass" if found.low is None else f"{asked(found.low)} is sure to pass"
-    high = "none is sure to fail" if found.high is None else f"{asked(found.high)} is sure to fail"
-    return f"{low}, {high}"
+    """Between which levels the capacity lies, by the intervals of attainment."""
+    low = "no level passes" if found.low is None else f"{asked(found.low)} passes"
+    high = "none fails" if found.high is None else f"{asked(found.high)} fails"
+    return f"with 95% confidence {low} and {high}"
 
 
 def noise_text(found: Capacity) -> str:

@@ -118,12 +118,18 @@ def _warmup(options: CapacityOptions, in_flight: float) -> int:
     return max(_FEWEST_WARMUP, math.ceil(_WARMUP_TURNOVERS * in_flight)) if asked is None else asked
 
 
+def _gap_variation(burstiness: float | None) -> float:
+    """Standard deviation over mean of gamma gaps of that shape, Poisson's by default."""
+    return 1.0 if burstiness is None else burstiness**-0.5
+
+
 def _load(
     options: CapacityOptions, session: Session, search: Search, step: Step, *, in_flight: float, index: int
 ) -> Load:
     requests = options.num_requests
     if requests is None and options.duration is None:
-        requests = requests_needed(search, in_flight)
+        variation = 0.0 if search.whole else _gap_variation(options.burstiness)
+        requests = requests_needed(search, in_flight, gap_variation=variation)
     return Load(
         mode=LoadMode.CONCURRENCY if search.whole else LoadMode.RATE,
         concurrency=int(step.level) if search.whole else None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loadgen.core.capacity.probe import Probe, Rule, Verdict
-from loadgen.core.stats.proportion import fewest_for
+from loadgen.core.stats.proportion import NORMAL_QUANTILE, fewest_for
 
 TURNOVERS = 10
 """A run lasts at least this many times as long as a request, so that most of it is in the steady state."""
@@ -57,10 +57,11 @@ class Bracket:
 
 def search_of(options: Mapping[str, Any]) -> Search:
     """The search that resolved options stand for, as a run's manifest holds them."""
+    whole = options["variable"] == "concurrency"
     return Search(
-        variable="concurrency" if options["variable"] == "concurrency" else "request_rate_rps",
-        start=options["start"],
-        most=options["most"],
+        variable="concurrency" if whole else "request_rate_rps",
+        start=int(options["start"]) if whole else options["start"],
+        most=int(options["most"]) if whole else options["most"],
         precision_ratio=options["precision"],
         rule=Rule(
             attainment_ratio=options["slo_attainment"],
@@ -97,9 +98,18 @@ def bracket_of(probes: Sequence[Probe]) -> Bracket:
     return Bracket(passed=passed, failed=failed)
 
 
-def requests_needed(search: Search, in_flight: float) -> int:
-    """Requests of a level's first run: enough to pass if all are good, and `TURNOVERS` for each that is in flight."""
-    return max(fewest_for(search.rule.attainment_ratio), math.ceil(TURNOVERS * in_flight))
+def requests_needed(search: Search, in_flight: float, *, gap_variation: float = 0.0) -> int:
+    """Requests of a level's first run.
+
+    Enough to pass if all are good, `TURNOVERS` for each that is in flight, and so many that the rate at which arrivals
+    were drawn lies within the search's precision of the one that was asked for: `gap_variation` is the standard
+    deviation of the gaps between them over their mean, 1 for Poisson arrivals, 0 in a closed loop.
+    """
+    return max(
+        fewest_for(search.rule.attainment_ratio),
+        math.ceil(TURNOVERS * in_flight),
+        math.ceil((NORMAL_QUANTILE * gap_variation / search.precision_ratio) ** 2),
+    )
 
 
 def _with(probes: Sequence[Probe], verdict: Verdict) -> list[Probe]:
@@ -121,6 +131,6 @@ def _next_level(search: Search, bracket: Bracket) -> float | None:
         return None
     middle = math.sqrt(low * high)
     if search.whole:
-        return float(min(max(round(middle), low + 1), high - 1))
+        return min(max(round(middle), low + 1), high - 1)
     rounded = float(f"{middle:.{RATE_DIGITS}g}")
     return rounded if low < rounded < high else None

@@ -68,7 +68,11 @@ def analyse(
     one_token = run.gaps.one_token.ascending()
     gaps = merged(one_token, run.gaps.others.ascending()) if len(run.gaps.others) else one_token
     completed = int(np.count_nonzero(sections.completed))
-    speculation = run.acceptance.result(server_side(scrapes, window, sections.in_flight_ns()))
+    counts, missing_records = sections.counts(run)
+    all_recorded = manifest.interrupted is not None and missing_records == 0
+    speculation = run.acceptance.result(
+        server_side(scrapes, window, sections.in_flight_ns(), all_recorded=all_recorded)
+    )
     icl = distribution(gaps, missing=completed - run.gaps.requests, per_s=NS_PER_S)
     itl = distribution(one_token, missing=completed - run.gaps.one_token_requests, per_s=NS_PER_S)
     if speculation is not None:
@@ -76,7 +80,6 @@ def analyse(
         itl = distribution(one_token[:0], missing=completed)
 
     read = tuple(scrapes())
-    counts, missing_records = sections.counts(run)
     summary = Summary(
         run_id=manifest.run_id,
         name=manifest.name,

@@ -24,22 +24,29 @@ class ServerSide:
 
 
 def server_side(
-    scrapes: Callable[[], Iterable[Scrape]], window: Window | None, in_flight_ns: tuple[float, float] | None
+    scrapes: Callable[[], Iterable[Scrape]],
+    window: Window | None,
+    in_flight_ns: tuple[float, float] | None,
+    *,
+    all_recorded: bool,
 ) -> ServerSide:
     """From all scrapes of a run. `in_flight_ns` is when the first request of any phase was sent and the last one ended.
 
-    Without a window, or without a request that was sent, there is nothing to tell.
+    `all_recorded` is False for a run that was killed: the server counted requests of which there is no record. Without
+    a window, or without a request that was sent, there is nothing to tell.
     """
     if window is None or in_flight_ns is None:
         return ServerSide()
     return ServerSide(
         window=counter_window(scrapes(), window.start_ns, window.end_ns).counters,
-        run=_around(whole_run(scrapes()), *in_flight_ns),
+        run=_around(whole_run(scrapes()), *in_flight_ns, all_recorded=all_recorded),
         gauge=gauge_view(scrapes(), window.start_ns, window.end_ns),
     )
 
 
-def _around(found: CounterWindow, first_sent_ns: float, last_closed_ns: float) -> Counters | str | None:
+def _around(
+    found: CounterWindow, first_sent_ns: float, last_closed_ns: float, *, all_recorded: bool
+) -> Counters | str | None:
     """The differences, if they hold every request; else in words why not."""
     if not found.processes:
         return None
@@ -52,4 +59,6 @@ def _around(found: CounterWindow, first_sent_ns: float, last_closed_ns: float) -
             f"The server's page was read from {seconds(found.first_ns):.1f} s to {seconds(found.last_ns):.1f} s, which"
             " does not hold every request."
         )
+    if not all_recorded:
+        return "The run was killed, and the server's counters hold requests of which there is no record."
     return found.counters

@@ -240,6 +240,18 @@ def test_a_single_page_has_no_difference() -> None:
     assert "no difference" in comparison(spec, "counters", "per_request", "steps").why
 
 
+@pytest.mark.parametrize("how", [{"interrupted": None}, {"planned": 6}])
+def test_a_killed_run_is_not_held_against_counters(how: dict[str, object]) -> None:
+    """What was in flight has no record and is in the counters: said, and no doubt of anyone."""
+    server = MadeServer()
+    records = [*some(server), server.answer(5, STEPS)][:5]
+    spec = reconciled(server, records, **how)
+    one = comparison(spec, "counters", "per_request", "steps")
+    assert (one.left_value, one.agrees) == (None, None)
+    assert "no record" in one.why
+    assert "acceptance_disagrees" not in findings(records, scrapes=server.scrapes(), **how)
+
+
 def test_without_pages_blocks_and_stream_are_compared_alone() -> None:
     """No page was read: the other pair is there, and nothing about counters."""
     spec = summarised(some(MadeServer())).speculation

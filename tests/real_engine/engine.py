@@ -31,7 +31,7 @@ CACHE_BLOCK_TOKENS = 128
 DRAFT_TOKENS = 4
 """Tokens an n-gram draft has."""
 
-START_S, STOP_S, SETTLE_S, COMMAND_S = 240, 30, 20, 240
+START_S, STOP_S, SETTLE_S, COMMAND_S = 400, 30, 20, 400
 _SAMPLE = re.compile(r"vllm:(?P<name>\w+)(?:\{(?P<labels>[^}]*)\})? (?P<value>\S+)")
 _POSITION = re.compile(r'position="(\d+)"')
 _PR_SET_PDEATHSIG = 1
@@ -270,3 +270,22 @@ def check_token_counts(record: dict[str, Any]) -> None:
     missing = record["output_tokens"] - sum(record["event_tokens"])
     assert len(record["event_tokens"]) == len(record["event_ns"])
     assert missing == 0 or ("trailing_tokens" in record["notes"] and 0 < missing <= 1 + DRAFT_TOKENS), record
+
+
+def check_origins_agree(summary: dict[str, Any], added: Counters) -> None:
+    """Counters and blocks are exactly equal, the stream is within what definitions allow, and nothing is doubted."""
+    speculation = summary["speculation"]
+    assert {view["origin"] for view in speculation["views"]} == {"counters", "per_request", "stream"}
+    assert all(each["agrees"] for each in speculation["agreement"]), speculation["agreement"]
+    pairs = {(each["left"], each["right"], each["quantity"]): each for each in speculation["agreement"]}
+    for quantity, name in {
+        "steps": "spec_decode_num_drafts_total",
+        "drafted_tokens": "spec_decode_num_draft_tokens_total",
+        "accepted_tokens": "spec_decode_num_accepted_tokens_total",
+    }.items():
+        told = pairs["counters", "per_request", quantity]
+        assert told["left_value"] == told["right_value"] == added[name]
+        assert told["allowed"] == [0, 0]
+    assert {("counters", "stream", "tokens_per_step"), ("per_request", "stream", "steps")} <= pairs.keys()
+    findings = {finding["kind"] for finding in summary["verdict"]["findings"]}
+    assert findings.isdisjoint({"acceptance_disagrees", "foreign_traffic", "server_partly_read", "scrape_failed"})

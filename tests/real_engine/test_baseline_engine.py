@@ -174,8 +174,11 @@ def test_latencies_are_those_of_the_server(replayed: Replayed) -> None:
 
 
 def test_a_baseline_has_no_speculation(replayed: Replayed) -> None:
-    """No section, not zeros; nearly every event holds one token."""
+    """No sections of acceptance or of drafts, not zeros; nearly every event holds one token."""
     assert replayed.done.result["speculation"] is None
+    server = replayed.done.result["server"]
+    assert (server["scraped"], server["speculation"], server["configuration"]["speculates"]) == (True, None, False)
+    assert server["gpus"] is None
     records = replayed.done.records
     assert {record["speculation"] for record in records} == {None}
     sizes = counted([tokens for record in records for tokens in record["event_tokens"]])

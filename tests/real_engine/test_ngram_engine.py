@@ -18,6 +18,7 @@ from tests.real_engine.engine import (
     Counters,
     Done,
     Server,
+    check_origins_agree,
     check_token_counts,
     counted,
     eventually,
@@ -152,6 +153,14 @@ def test_acceptance_is_that_of_the_servers_counters(arm: str, request: pytest.Fi
     assert speculation["acceptance_ratio"] == pytest.approx(accepted / added["spec_decode_num_draft_tokens_total"])
     assert speculation["acceptance_by_position"] == pytest.approx([count / drafts for count in added.accepted_at])
     assert speculation["acceptance_length"] == pytest.approx(1 + sum(speculation["acceptance_by_position"]))
+
+
+@pytest.mark.parametrize("arm", ["repetitive", "prose"])
+def test_every_origin_tells_the_same_steps(arm: str, request: pytest.FixtureRequest) -> None:
+    """Counters, blocks and stream are compared, agree, and nothing is doubted, with sampled text too."""
+    measured: Measured = request.getfixturevalue(arm)
+    check_origins_agree(measured.done.result, measured.added)
+    assert measured.done.result["server"]["generation_tokens_delta"] == measured.added["generation_tokens_total"]
 
 
 def test_coverage_says_how_many_steps_drafted(repetitive: Measured) -> None:

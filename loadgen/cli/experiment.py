@@ -9,17 +9,22 @@ from typing import Annotated, Any
 
 import typer
 
+from loadgen.adapters.store.files import reason
 from loadgen.cli.output import width_of
 from loadgen.cli.progress import RunProgress
 from loadgen.cli.reading import Reading
 from loadgen.cli.usage import ArgumentsCommand
-from loadgen.cli.writing import as_document, put, show, tell
+from loadgen.cli.writing import as_document, put, show, tell, write
+from loadgen.core.errors import ExitCode, StoreError
 from loadgen.core.units import duration_text
 from loadgen.engine.live import LiveCounts
 from loadgen.options.experiment import load_experiment
+from loadgen.report.comparison import comparison_html, comparison_text, document_charts
 from loadgen.report.plan import plan_json, plan_text
+from loadgen.report.svg import chart_svg
 from loadgen.wiring.experiment import FinishedExperiment, run_experiment
 from loadgen.wiring.experiment_plan import planned
+from loadgen.wiring.experiment_report import ExperimentResult, experiment_result
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE.yaml", help="The experiment.")]
 
@@ -85,8 +90,63 @@ def run(
             )
         )
     if not quiet:
-        show(_outcome_json(finished) if as_json else _outcome_text(finished))
+        show(_outcome_json(finished) if as_json else f"{_reported(finished)}{_outcome_text(finished)}")
     raise typer.Exit(int(finished.code))
+
+
+def _reported(finished: FinishedExperiment) -> str:
+    """The report of an experiment that came to its end, also left as a page in its folder; else nothing."""
+    plan, done = finished.manifest.plan, finished.folder.finished()
+    if finished.interrupted or not any(cell.arm == plan.baseline and cell.name in done for cell in plan.cells):
+        return ""
+    result = experiment_result(finished.folder.path)
+    page = finished.folder.path / "report.html"
+    write([comparison_html(*result.ladders)], page)
+    tell(f"report to look at: {page}")
+    return f"{_result_text(result)}\n"
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of an experiment, finished or not.")],
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the report as a page.")] = None,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="DIR", help="Write its charts as SVG files into this folder.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print the comparison as JSON.")] = False,
+) -> None:
+    """Say what an experiment came to: does it pay, up to which load, why, and are answers left alone.
+
+    From the records of the cells that are finished. Exit code 3 when a measurement among them is invalid.
+    """
+    result = experiment_result(folder)
+    valid = all(comparison.valid for comparison in result.ladders)
+    if svg is not None:
+        _write_charts(result, svg)
+    if html is not None:
+        write([comparison_html(*result.ladders)], html)
+        if str(html) != "-":
+            tell(f"wrote {html}")
+    if html is None or str(html) != "-":
+        show(as_document(result) if as_json else _result_text(result))
+    raise typer.Exit(int(ExitCode.DONE if valid else ExitCode.INVALID_MEASUREMENT))
+
+
+def _write_charts(result: ExperimentResult, folder: Path) -> None:
+    """One file a chart, named after the ladder where there are several. Raises StoreError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise StoreError(f"{folder}: cannot be created: {reason(fault)}") from fault
+    for comparison in result.ladders:
+        ladder = "" if len(result.ladders) == 1 else f"{comparison.variable}-"
+        for chart in document_charts(comparison):
+            write([chart_svg(chart)], folder / f"{ladder}{chart.id.removeprefix('arms-')}.svg")
+    tell(f"wrote charts to {folder}")
+
+
+def _result_text(result: ExperimentResult) -> str:
+    color = sys.stdout.isatty()
+    return "\n".join(comparison_text(comparison, width=width_of(), color=color) for comparison in result.ladders)
 
 
 class ExperimentProgress:
@@ -170,4 +230,5 @@ def register(app: typer.Typer) -> None:
     commands = typer.Typer(no_args_is_help=True, help="Compare arms with a baseline, over levels and repeats.")
     commands.command("plan", cls=ArgumentsCommand, no_args_is_help=True)(plan)
     commands.command("run", cls=ArgumentsCommand, no_args_is_help=True)(run)
+    commands.command("report", cls=ArgumentsCommand, no_args_is_help=True)(report)
     app.add_typer(commands, name="experiment")

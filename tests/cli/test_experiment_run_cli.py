@@ -22,14 +22,17 @@ def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int
 
 
 def test_an_experiment_and_its_resumption(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A line on stderr for each cell, what became of it and where it is on stdout; as JSON, each cell with its state.
-    A finished one that is resumed says the same again."""
+    """A line on stderr for each cell; the report, what became of each cell and where it is on stdout, the report as a
+    page, too; as JSON, each cell with its state. A finished one that is resumed says the same again."""
     path = experiment_file(tmp_path, {"baseline": little()}, noise="aa", load={"concurrency": [1]})
     code, out, err = command(capsys, path, "--out", tmp_path / "out")
     folder = begun(path).path
     assert code == 0
     assert "sitting 2 of 2 · baseline-again, repeat 1 · concurrency 1: 5/5 requests, 0 in flight" in err
-    assert out.startswith("a little one: 2 of 2 cells are measured\n  ! not verified to be equal, since")
+    assert out.startswith("✓ Valid")
+    assert "\na little one: 2 of 2 cells are measured\n  ! not verified to be equal, since" in out
+    assert f"report to look at: {folder / 'report.html'}" in err
+    assert (folder / "report.html").is_file()
     assert out.endswith(f"\nsaved in {folder}\n")
     code, out, err = command(capsys, path, "--resume", folder, "--json")
     found = json.loads(out)
@@ -50,7 +53,7 @@ def test_a_failed_arm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     code, out, err = command(capsys, path, "--out", tmp_path / "out")
     assert code == 4
     assert "loadgen: r1-other/c1 failed: " in err
-    assert out.startswith("a little one: 1 of 2 cells are measured, 1 failed\n")
+    assert "\na little one: 1 of 2 cells are measured, 1 failed\n" in out
     assert f"the rest can be run with --resume {begun(path).path}\n" in out
     assert command(capsys, path, "--resume", begun(path).path, "--quiet") == (4, "", "")
 

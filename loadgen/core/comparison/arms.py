@@ -325,7 +325,8 @@ class _Assembly:
             {length: cells for length, cells in zip(forced, rest, strict=True) if cells},
             speedup=gain.verdict.speedup.value,
             draft_tokens=arm.draft_tokens,
-            coverage_ratio=_mean([told([run.summary]).coverage_ratio for run in runs]),
+            coverage_ratio=told([run.summary for run in runs]).coverage_ratio,
+            forced_coverage_ratio=told([run.summary for run in forced.get(1, ())]).coverage_ratio,
         )
 
 

@@ -54,10 +54,12 @@ class Explanation:
     From forced runs: `needed`, what a step has to emit; `perfect_drafter`, the speedup with every draft accepted, which
     no drafter of so many tokens can pass; `oracle_length`, the speedup if exactly the tokens were proposed that will be
     accepted, a step costing more in proportion to what is proposed. None without them, or where nothing can be
-    compared.
+    compared. `forced_coverage_ratio` is the share of steps that drafted when none was accepted: where it is not the
+    arm's own, the steps of the two are not alike.
     """
 
     needed: BreakEven | None
+    forced_coverage_ratio: float | None
     perfect_drafter: Estimate | None
     oracle_length: float | None
     request: RequestBound | None
@@ -128,6 +130,7 @@ def explanation(
     speedup: float,
     draft_tokens: int | None,
     coverage_ratio: float | None,
+    forced_coverage_ratio: float | None,
 ) -> Explanation:
     """From cells of one level and the same repeats; `forced` has those of forced arms by tokens a step.
 
@@ -138,6 +141,7 @@ def explanation(
     perfect = None if everything is None else ratio(baseline, everything, _TPOT)
     return Explanation(
         needed=needed,
+        forced_coverage_ratio=None if needed is None else forced_coverage_ratio,
         perfect_drafter=None if perfect is None else perfect.speedup.estimate(),
         oracle_length=_oracle(needed, draft_tokens, coverage_ratio),
         request=_request_bound(baseline, speedup),

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
 from loadgen.core.stats.bootstrap import Estimate
-from loadgen.report.charts import LOG_LEVELS_FROM, Chart, Line, Mark
+from loadgen.report.charts import LOG_LEVELS_FROM, Chart, Line, Mark, in_percent
 from loadgen.report.words import variable_text
 
 Value = TypeVar("Value")
@@ -24,13 +24,42 @@ def speedup_chart(comparison: ArmsComparison) -> Chart:
         lines.append(_line(ladder.arm.label, speedups, tone))
         expected = tuple(_at(ladder, level, _expected_speedup) for level in levels)
         lines.append(Line(label=f"{ladder.arm.label}, expected", values=expected, tone=tone, dashed=True))
-    lines.append(Line(label="no gain", values=tuple(1.0 for _ in levels), tone=_BASELINE_TONE))
+    lines.append(_no_gain(comparison, lines))
     marks = tuple(
         Mark(x=ladder.crossover.level, text=f"{ladder.crossover.level:.0f}")
         for ladder in comparison.arms
         if ladder.crossover is not None and ladder.crossover.level is not None
     )
     return _chart(comparison, "arms-speedup", "Speedup of TPOT", "×", lines, marks=marks, height=340)
+
+
+def document_charts(comparison: ArmsComparison) -> list[Chart]:
+    """Those that a document wants, as far as there is something to draw."""
+    charts = (
+        speedup_chart(comparison),
+        pareto_chart(comparison),
+        positions_chart(comparison),
+        *load_charts(comparison),
+        *length_charts(comparison),
+    )
+    return [chart for chart in charts if chart.drawable]
+
+
+def _no_gain(comparison: ArmsComparison, lines: Sequence[Line]) -> Line:
+    """The line at 1; its band is how far the baseline may be from itself, as far up as the bands of the arms go."""
+    levels = _levels(comparison)
+    ones = tuple(1.0 for _ in levels)
+    if comparison.again is None:
+        return Line(label="no gain", values=ones, tone=_BASELINE_TONE)
+    top = max((high for line in lines for high in line.high or () if high is not None), default=2.0)
+    floors = [_at(comparison.again, level, _floor) for level in levels]
+    return Line(
+        label="no gain, and the baseline's distance from itself",
+        values=ones,
+        low=tuple(None if floor is None else 1 / floor for floor in floors),
+        high=tuple(None if floor is None else min(floor, top) for floor in floors),
+        tone=_BASELINE_TONE,
+    )
 
 
 def length_charts(comparison: ArmsComparison) -> list[Chart]:
@@ -45,6 +74,7 @@ def length_charts(comparison: ArmsComparison) -> list[Chart]:
                 label="a step emits", values=tuple(_at(ladder, level, _tokens_per_step) for level in levels), tone=tone
             ),
             _line("has to emit", needed, _LIMIT_TONE),
+            _line("has to by forced runs", [_at(ladder, level, _forced) for level in levels], _BASELINE_TONE),
             Line(label="expected to have to", values=expected, tone=_LIMIT_TONE, dashed=True),
         ]
         charts.append(_chart(comparison, f"arms-length-{place}", ladder.arm.label, "tokens per step", lines))
@@ -66,6 +96,55 @@ def load_charts(comparison: ArmsComparison) -> list[Chart]:
         _chart(comparison, "arms-tpot", "TPOT, mean", "ms", lines(_tpot_ms), choose_scale=True),
         _chart(comparison, "arms-tokens", "Throughput", "output tokens/s", lines(_tokens_per_s), choose_scale=True),
     ]
+
+
+def pareto_chart(comparison: ArmsComparison) -> Chart:
+    """What one user gets against what the server gives in all, a line an arm, its points the levels."""
+    points = sorted(
+        (level.output_tokens_per_s, 1 / level.tpot_s, place)
+        for place, ladder in enumerate((comparison.baseline, *comparison.arms))
+        for level in ladder.levels
+        if level.output_tokens_per_s is not None and level.tpot_s is not None
+    )
+    toned = [(_BASELINE_TONE, comparison.baseline), *_toned(comparison.arms)]
+    return Chart(
+        id="arms-pareto",
+        title="Speed for one user, against all that the server gives",
+        kind="plain",
+        unit="tokens/s",
+        x=tuple(point[0] for point in points),
+        lines=tuple(
+            Line(label=ladder.arm.label, values=tuple(y if of == place else None for _, y, of in points), tone=tone)
+            for place, (tone, ladder) in enumerate(toned)
+        ),
+        x_label="output tokens/s in all",
+        height=300,
+    )
+
+
+def positions_chart(comparison: ArmsComparison) -> Chart:
+    """Acceptance by draft token, a line an arm, at its lowest level that tells."""
+    found = []
+    for tone, ladder in _toned(comparison.arms):
+        told = next(
+            (each.told.acceptance_by_position for each in ladder.levels if each.told.acceptance_by_position), None
+        )
+        if told is not None:
+            found.append((tone, ladder.arm.label, told))
+    depth = max((len(told) for _, _, told in found), default=0)
+    return Chart(
+        id="arms-positions",
+        title="Acceptance by draft token, of steps that drafted",
+        kind="level",
+        unit="%",
+        x=tuple(float(place) for place in range(1, depth + 1)),
+        lines=tuple(
+            Line(label=label, values=(*in_percent(told), *(None for _ in range(depth - len(told)))), tone=tone)
+            for tone, label, told in found
+        ),
+        x_label="draft token",
+        height=300,
+    )
 
 
 def _levels(comparison: ArmsComparison) -> tuple[float, ...]:
@@ -119,6 +198,18 @@ def _chart(
 
 def _speedup(level: ArmLevel) -> Estimate | None:
     return None if level.gain is None else level.gain.verdict.speedup
+
+
+def _floor(level: ArmLevel) -> float | None:
+    if level.gain is None:
+        return None
+    itself = level.gain.verdict.speedup
+    return max(itself.high, 1 / itself.low)
+
+
+def _forced(level: ArmLevel) -> Estimate | None:
+    needed = None if level.explanation is None else level.explanation.needed
+    return None if needed is None else needed.length
 
 
 def _break_even(level: ArmLevel) -> Estimate | None:

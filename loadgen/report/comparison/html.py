@@ -1,13 +1,15 @@
 """The page of a comparison of arms."""
 
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
 
 from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
+from loadgen.core.comparison.losslessness import LOSSY_ERROR_RATIO
 from loadgen.core.comparison.verdict import FAMILY_ERROR_RATIO
-from loadgen.report.comparison.charts import length_charts, load_charts, speedup_chart
+from loadgen.report.charts import Chart
+from loadgen.report.comparison.charts import length_charts, load_charts, pareto_chart, positions_chart, speedup_chart
+from loadgen.report.comparison.tables import choice_table, explanations
 from loadgen.report.comparison.words import (
-    conclusion,
     crossover_bounds,
     crossover_figure,
     doubts,
@@ -16,6 +18,8 @@ from loadgen.report.comparison.words import (
     load_unit,
     pays_text,
     remarks,
+    said_of,
+    schedule_texts,
     subtitle,
 )
 from loadgen.report.html import page
@@ -39,53 +43,81 @@ _DEFINITIONS = (
     ("Tokens per step", "tokens that a decode step emits for one request, over all decode steps, drafted for or not"),
     ("Has to emit", "tokens per step at which mean TPOT would be the baseline's: tokens per step over the speedup"),
     ("Stops paying", "where the speedup falls to 1, on a straight line between the logarithms of neighbouring levels"),
+    (
+        "Lossy",
+        f"answers agree less with the baseline's than chance allows, given how those of its second start do; by a"
+        f" permutation of arms within requests, at most {LOSSY_ERROR_RATIO:.0%} of experiments accuse a lossless arm",
+    ),
     ("Expected", "from a model of the server, before anything was measured"),
 )
 
-_CROSSINGS = '<p class="caption">Bands: 95% intervals. Vertical lines: where an arm stops paying.</p>'
+_CROSSINGS = (
+    '<p class="caption">Bands: 95% intervals; around 1, how far the baseline may be from itself. Vertical lines: where'
+    " an arm stops paying.</p>"
+)
 
 
-def comparison_html(comparison: ArmsComparison) -> str:
-    """The comparison as one HTML file that holds all it shows."""
-    speedup, lengths, loads = speedup_chart(comparison), length_charts(comparison), load_charts(comparison)
-    sections = [
-        page.section("pays", "Does it pay", _conclusions(comparison), valid=comparison.valid),
-        page.section(
-            "speedup",
-            "Speedup against the load",
-            _CROSSINGS + page.plots([speedup], "stack", table=False),
-            valid=comparison.valid,
-        ),
-        page.section(
-            "why",
-            "Why: what a step emits, and what it has to",
-            page.plots(lengths, "pair", table=False),
-            valid=comparison.valid,
-        ),
-        page.section("load", "TPOT and throughput", page.plots(loads, "pair", table=False), valid=comparison.valid),
-        page.section("levels", "Levels", _level_table(comparison) + _ratio_table(comparison), valid=comparison.valid),
-        page.section("setting", "Stands on", _remarks(comparison)),
-        page.section("definitions", "Definitions", _definitions()),
-        page.raw_section("comparison"),
-    ]
+def comparison_html(*ladders: ArmsComparison) -> str:
+    """Comparisons of the same arms over one ladder of load or several, as one HTML file that holds all it shows."""
+    parts = [_part(comparison, place, alone=len(ladders) == 1) for place, comparison in enumerate(ladders)]
+    raw = [asdict(comparison) for comparison in ladders]
     return page.page(
-        title=f"{comparison.name} · loadgen",
+        title=f"{ladders[0].name} · loadgen",
         header=f"""<header>
 <p class="eyebrow">loadgen comparison</p>
-<h1>{page.foreign(comparison.name)}</h1>
-<p class="subtitle">{page.esc(subtitle(comparison))}.</p>
-{page.verdict_box(headline(comparison), doubts(comparison))}
+<h1>{page.foreign(ladders[0].name)}</h1>
+{"".join(map(_verdict, ladders))}
 </header>""",
-        main="\n".join(sections),
-        charts=[speedup, *lengths, *loads],
-        raw=asdict(comparison),
+        main="\n".join((*(main for main, _ in parts), _definitions(), page.raw_section("comparison"))),
+        charts=[chart for _, charts in parts for chart in charts],
+        raw=raw[0] if len(raw) == 1 else {"ladders": raw},
     )
+
+
+def _verdict(comparison: ArmsComparison) -> str:
+    return f"""<p class="subtitle">{page.esc(subtitle(comparison))}.</p>
+{page.verdict_box(headline(comparison), doubts(comparison))}"""
+
+
+def _part(comparison: ArmsComparison, place: int, *, alone: bool) -> tuple[str, list[Chart]]:
+    """The sections of one ladder, and their charts; ids of a further one end in its number."""
+
+    def own(charts: Iterable[Chart]) -> list[Chart]:
+        return [replace(chart, id=f"{chart.id}-{place}") for chart in charts] if place else list(charts)
+
+    def section(name: str, title: str, body: str) -> str:
+        heading = title if alone else f"{title}: by {variable_text(comparison.variable)}"
+        return page.section(f"{name}-{place}" if place else name, heading, body, valid=comparison.valid)
+
+    speedup, lengths = own([speedup_chart(comparison)]), own(length_charts(comparison))
+    loads = own((*load_charts(comparison), pareto_chart(comparison), positions_chart(comparison)))
+    loads = [chart for chart in loads if chart.drawable]
+    tables = "".join(
+        f"<h3>{page.esc(title)}</h3>{page.text_table(table, title)}" for title, table in explanations(comparison)
+    )
+    sections = [
+        section("pays", "Does it pay", _conclusions(comparison)),
+        section("run", "What to run", _choices(comparison)),
+        section("speedup", "Speedup against the load", _CROSSINGS + page.plots(speedup, "stack", table=False)),
+        section("why", "Why: what a step emits, and what it has to", page.plots(lengths, "pair", table=False) + tables),
+        section("load", "Speed, throughput and acceptance", page.plots(loads, "pair", table=False)),
+        section("levels", "Levels", _level_table(comparison) + _ratio_table(comparison)),
+        section("setting", "Stands on", _remarks(comparison)),
+    ]
+    return "\n".join(sections), [*speedup, *lengths, *loads]
+
+
+def _choices(comparison: ArmsComparison) -> str:
+    pasted = "".join(f"<p><code>{page.foreign(text)}</code></p>" for text in schedule_texts(comparison))
+    heading = '<p class="caption">The same for vLLM, by batch size:</p>' if pasted else ""
+    return page.text_table(choice_table(comparison), "What to run") + heading + pasted
 
 
 def _conclusions(comparison: ArmsComparison) -> str:
     sentences = (
-        f"<p><b>{page.foreign(ladder.arm.label)}</b> {page.esc(conclusion(ladder, comparison.variable))}</p>"
+        f"<p><b>{page.foreign(ladder.arm.label)}</b> {page.esc(said)}</p>"
         for ladder in comparison.arms
+        for said in said_of(ladder, comparison.variable)
     )
     return page.figure_list(_figure(ladder, comparison) for ladder in comparison.arms) + "".join(sentences)
 
@@ -162,4 +194,4 @@ def _remarks(comparison: ArmsComparison) -> str:
 
 def _definitions() -> str:
     rows = "".join(f"<dt>{page.esc(term)}</dt><dd>{page.esc(text)}.</dd>" for term, text in _DEFINITIONS)
-    return f'<dl class="definitions">{rows}</dl>'
+    return page.section("definitions", "Definitions", f'<dl class="definitions">{rows}</dl>')

@@ -8,17 +8,21 @@ from rich.text import Text
 from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
 from loadgen.core.comparison.verdict import Claim
 from loadgen.report import text_parts
+from loadgen.report.comparison.tables import choice_table, explanations
 from loadgen.report.comparison.words import (
     CLAIM_LEGEND,
-    conclusion,
+    advice,
     doubts,
     expected_cell,
     headline,
     length_cell,
     remarks,
+    said_of,
+    schedule_texts,
     speedup_cell,
     subtitle,
 )
+from loadgen.report.tables import TextTable
 from loadgen.report.terminal import verdict_block
 from loadgen.report.text_parts import INDENT
 from loadgen.report.words import DASH, asked, milliseconds, number, printable, variable_text
@@ -37,6 +41,7 @@ def comparison_text(comparison: ArmsComparison, *, width: int = 100, color: bool
     parts: list[RenderableType] = [
         verdict_block(headline(comparison), printable(comparison.name), doubts(comparison), subtitle(comparison)),
         text_parts.section("Does it pay", text_parts.facts(_conclusions(comparison))),
+        _table("What to run", choice_table(comparison), room),
         text_parts.section("Speedup of TPOT over the baseline", table(arms, _speedup, CLAIM_LEGEND)),
     ]
     if any(level.expected is not None for arm in arms for level in arm.levels):
@@ -47,13 +52,30 @@ def comparison_text(comparison: ArmsComparison, *, width: int = 100, color: bool
         text_parts.section("Tokens per step, and how many it takes to pay", table(arms, _length)),
         text_parts.section("TPOT, ms", table(everyone, lambda level: Text(milliseconds(level.tpot_s)))),
         text_parts.section("Output tokens/s", table(everyone, lambda level: Text(number(level.output_tokens_per_s)))),
+        *_explanations(comparison, room),
         text_parts.section("Stands on", text_parts.facts(("Note", line) for line in remarks(comparison))),
     ]
     return text_parts.rendered(parts, width, color)
 
 
+def _explanations(comparison: ArmsComparison, room: int) -> Iterable[RenderableType]:
+    """What explains the speedups, as far as it was measured or told."""
+    for title, table in explanations(comparison):
+        yield _table(title, table, room)
+
+
+def _table(title: str, table: TextTable, room: int) -> RenderableType:
+    return text_parts.section(title, text_parts.text_table(table, room))
+
+
 def _conclusions(comparison: ArmsComparison) -> Iterable[tuple[str, str]]:
-    return ((printable(ladder.arm.label), conclusion(ladder, comparison.variable)) for ladder in comparison.arms)
+    for ladder in comparison.arms:
+        said = said_of(ladder, comparison.variable)
+        yield printable(ladder.arm.label), "\n".join(f"{each[0].upper()}{each[1:]}" for each in said)
+    if comparison.arms:
+        yield "So run", advice(comparison)
+    for text in schedule_texts(comparison):
+        yield "To paste", text
 
 
 def _by_level(

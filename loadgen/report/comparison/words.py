@@ -1,14 +1,19 @@
 """What a comparison of arms comes to, in words and in the cells of its tables, alike on a terminal and on a page."""
 
+import json
 from collections.abc import Sequence
+from itertools import groupby
 
 from loadgen.core.analysis.verdict import Severity
 from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison, Gain
+from loadgen.core.comparison.choice import Choice
 from loadgen.core.comparison.crossover import Crossover, NoCrossover
+from loadgen.core.comparison.explanation import Cause
+from loadgen.core.comparison.losslessness import Agreement, Losslessness, Sampling
 from loadgen.core.comparison.verdict import FAMILY_ERROR_RATIO, Claim
 from loadgen.core.stats.bootstrap import Estimate
 from loadgen.report.verdict import Doubt, Headline, valid_headline
-from loadgen.report.words import DASH, asked, number, printable, variable_text
+from loadgen.report.words import DASH, asked, number, percent, printable, variable_text
 
 CLAIM_MARKS = {Claim.FASTER: "✓", Claim.SLOWER: "✗", Claim.NO_DIFFERENCE: "~"}
 CLAIM_LEGEND = (
@@ -17,6 +22,8 @@ CLAIM_LEGEND = (
 )
 
 TPOT = "tpot_s.mean"
+
+_COVERAGE_APART_RATIO = 0.05
 
 
 def headline(comparison: ArmsComparison) -> Headline:
@@ -127,6 +134,115 @@ def pays_text(crossover: Crossover, variable: str, *, top: float) -> str:
             return f"seems to pay at every level measured, for certain {sure}"
 
 
+def advice(comparison: ArmsComparison) -> str:
+    """What to run at which levels: `at 1 to 16 EAGLE-3; at 64 Baseline, since nothing is faster for certain`."""
+    labels = {ladder.arm.name: printable(ladder.arm.label) for ladder in comparison.ladders}
+    parts = []
+    for name, group in groupby(comparison.choices, key=lambda choice: choice.arm):
+        found: list[Choice] = list(group)
+        first, last = asked(found[0].level), asked(found[-1].level)
+        why = ", since nothing is faster for certain" if name == comparison.baseline.arm.name else ""
+        parts.append(f"at {first if first == last else f'{first} to {last}'} {labels[name]}{why}")
+    return "; ".join(parts)
+
+
+def fall_text(ladder: ArmLadder) -> str | None:
+    """Why the speedup of an arm falls with the load; None where it does not for certain. Reads on from its name."""
+    found = ladder.fall
+    if found is None:
+        return None
+    emits, needs = f"{found.length_ratio:.2f}", f"{found.needed_ratio:.2f}"
+    between = f"from {asked(found.low)} to {asked(found.high)}"
+    if found.cause is Cause.STEPS:
+        return (
+            f"gains less {between} because its steps cost more there: a step has to emit {needs} times as many tokens"
+            f" to pay, and emits {emits} times as many."
+        )
+    return (
+        f"gains less {between} because fewer of its drafts are accepted: a step emits {emits} times as many tokens, and"
+        f" has to emit {needs} times as many. That is the traffic, not the cost of steps."
+    )
+
+
+def losslessness_text(ladder: ArmLadder) -> str | None:
+    """What texts say of an arm; None where they were not compared. Reads on from its name."""
+    found = ladder.losslessness
+    if found is None:
+        return None
+    if not found.lossy:
+        claim = "leaves answers alone as far as can be seen"
+    elif found.sampling is Sampling.SAMPLED and found.arm.identical_ratio > found.reference.identical_ratio:
+        claim = "is lossy: its answers are more alike than the baseline's are"
+    else:
+        claim = "is lossy: its answers leave the baseline's more than those leave one another"
+    p_value = p_value_text(found)
+    return (
+        f"{claim}. The baseline's to the end are {_agreement_text(found.arm)}; of the baseline's second start"
+        f" {_agreement_text(found.reference)} (p {p_value if p_value.startswith('<') else f'= {p_value}'})."
+    )
+
+
+def _agreement_text(agreement: Agreement) -> str:
+    text = percent(agreement.identical_ratio)
+    if agreement.words_to_difference is None:
+        return text
+    return f"{text}, with a difference every {number(agreement.words_to_difference)} words"
+
+
+def p_value_text(found: Losslessness) -> str:
+    """To the digits that the permutations give."""
+    return "< 0.001" if found.p_value < 0.001 else f"{found.p_value:.3f}"
+
+
+def schedule_texts(comparison: ArmsComparison) -> list[str]:
+    """Draft lengths by batch size as vLLM's speculative configuration takes them, of methods that pay somewhere."""
+    return [
+        json.dumps(
+            {
+                "method": schedule.method,
+                "num_speculative_tokens": most,
+                "num_speculative_tokens_per_batch_size": schedule.draft_tokens_by_batch,
+            }
+        )
+        for schedule in comparison.schedules
+        if (most := max(tokens for _, _, tokens in schedule.draft_tokens_by_batch))
+    ]
+
+
+def noise_text(comparison: ArmsComparison) -> str | None:
+    """How far the baseline is from itself; None where that was not measured."""
+    if comparison.again is None:
+        return None
+    gains = [level.gain for level in comparison.again.levels if level.gain is not None]
+    if not gains:
+        return None
+    worst = max(max(gain.verdict.speedup.high, 1 / gain.verdict.speedup.low) for gain in gains) - 1
+    text = f"the baseline may differ from itself by up to {percent(worst)}; nothing smaller is claimed at such a level"
+    differing = [asked(gain.verdict.level) for gain in gains if gain.verdict.claim is not Claim.NO_DIFFERENCE]
+    if differing:
+        text += f". At {', '.join(differing)} it does differ for certain, so something else changed between starts"
+    return text
+
+
+def forced_text(ladder: ArmLadder) -> str | None:
+    """Where forced runs say less than they seem to, since they did not draft as often as the arm itself."""
+    for level in ladder.levels:
+        own = level.told.coverage_ratio
+        forced = None if level.explanation is None else level.explanation.forced_coverage_ratio
+        if own is not None and forced is not None and abs(forced - own) > _COVERAGE_APART_RATIO:
+            return (
+                f"{printable(ladder.arm.label)} drafts on {percent(own)} of its steps at {asked(level.level)}, and with"
+                f" its acceptance forced on {percent(forced)}: what a step has to emit is that of other steps"
+            )
+    return None
+
+
+def said_of(ladder: ArmLadder, variable: str) -> list[str]:
+    """What is concluded of an arm, reading on from its name: its speed, why it falls, its answers."""
+    found = (conclusion(ladder, variable), fall_text(ladder), losslessness_text(ladder))
+    return [each for each in found if each is not None]
+
+
 def load_unit(variable: str) -> str:
     """What a level counts."""
     return "concurrent requests" if variable == "concurrency" else "requests/s"
@@ -185,5 +301,5 @@ def error_ratio_text(comparison: ArmsComparison) -> str | None:
 
 def remarks(comparison: ArmsComparison) -> list[str]:
     """What the reader has to know, in whole lines."""
-    left_out = error_ratio_text(comparison)
-    return [printable(note) for note in comparison.notes] + ([] if left_out is None else [left_out])
+    found = (error_ratio_text(comparison), noise_text(comparison), *map(forced_text, comparison.arms))
+    return [printable(note) for note in comparison.notes] + [each for each in found if each is not None]

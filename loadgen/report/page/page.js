@@ -175,7 +175,7 @@
           stroke: () => css("--tone-" + line.tone),
           width: 1.75,
           dash: line.dashed ? [5, 4] : undefined,
-          spanGaps: chart.kind === "quantile",
+          spanGaps: chart.kind === "quantile" || chart.kind === "plain",
           points: { show: points, size: 5, fill: () => css("--paper") },
           ...drawn(chart, i),
         })),

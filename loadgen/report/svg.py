@@ -1,0 +1,152 @@
+"""A chart as an SVG file that needs no script: for documents, where a page cannot go."""
+
+import html
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from loadgen.report.charts import Chart, Line
+from loadgen.report.words import asked, printable
+
+_WIDTH, _HEIGHT = 720, 400
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 24, 44, 48
+_LEGEND_ROW = 18
+_TONES = ("#1d5b9c", "#b4540a", "#12755f", "#b3261e", "#6b6f75", "#7a3f9d")
+_TICKS = 5
+_CHARACTER = 6.6
+"""About how wide a character of the legend is."""
+
+_Scale = Callable[[float], float]
+
+
+def chart_svg(chart: Chart) -> str:
+    """The chart with its bands, marks and legend; for charts of lines over levels or plain numbers."""
+    rows = list(_legend_rows(chart.lines))
+    height = _HEIGHT + _LEGEND_ROW * len(rows)
+    bottom = _HEIGHT - _BOTTOM
+    top = _nice(max((value for value in _values(chart) if value is not None), default=1.0) * 1.05)
+    x, y = _x_scale(chart), _linear(0.0, top, bottom, _TOP)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}"'
+        ' font-family="system-ui, sans-serif" font-size="12">',
+        f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
+        _text(_LEFT, 22, chart.title, size=15, colour="#1c1e21"),
+        _text(_WIDTH - _RIGHT, 22, chart.unit, anchor="end"),
+        *_y_axis(y, top),
+        *_x_axis(chart, x, bottom),
+        *(_band(chart, line, x, y) for line in chart.lines if line.low is not None),
+        *_marks(chart, x, bottom),
+        *(part for line in chart.lines for part in _line(chart, line, x, y)),
+        *(
+            part
+            for row, entries in enumerate(rows)
+            for part in _legend(entries, _HEIGHT + _LEGEND_ROW * row + _LEGEND_ROW / 2)
+        ),
+        "</svg>\n",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _values(chart: Chart) -> Iterator[float | None]:
+    for line in chart.lines:
+        yield from line.values
+        yield from line.high or ()
+
+
+def _nice(value: float) -> float:
+    """The next number of the form 1, 1.5, 2, 3, 4, 5, 6, 8 × 10^n."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(float(step * power) for step in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if step * power >= value)
+
+
+def _linear(low: float, high: float, begin: float, end: float) -> _Scale:
+    return lambda value: begin + (value - low) / (high - low) * (end - begin)
+
+
+def _x_scale(chart: Chart) -> _Scale:
+    begin, end = _LEFT + 16, _WIDTH - _RIGHT - 16
+    low, high = (0.0 if chart.kind == "plain" else chart.x[0]), chart.x[-1]
+    if high <= low:
+        return lambda _: (begin + end) / 2
+    if chart.log_x:
+        scale = _linear(math.log(low), math.log(high), begin, end)
+        return lambda value: scale(math.log(value))
+    return _linear(low, high, begin, end)
+
+
+def _y_axis(y: _Scale, top: float) -> Iterator[str]:
+    for step in range(_TICKS + 1):
+        value = top * step / _TICKS
+        yield f'<path d="M{_LEFT} {y(value):.1f}H{_WIDTH - _RIGHT}" stroke="#e3e5e8"/>'
+        yield _text(_LEFT - 8, y(value) + 4, asked(round(value, 6)), anchor="end")
+
+
+def _x_axis(chart: Chart, x: _Scale, bottom: float) -> Iterator[str]:
+    levels = chart.x
+    if chart.kind == "plain":
+        levels = tuple(_nice(chart.x[-1]) * step / _TICKS for step in range(_TICKS + 1))
+        levels = tuple(level for level in levels if level <= chart.x[-1])
+    for level in levels:
+        yield _text(x(level), bottom + 18, asked(level), anchor="middle")
+    yield _text((_LEFT + _WIDTH - _RIGHT) / 2, bottom + 38, chart.x_label, anchor="middle")
+
+
+def _band(chart: Chart, line: Line, x: _Scale, y: _Scale) -> str:
+    assert line.low is not None
+    assert line.high is not None
+    ends = [
+        (x(at), y(low), y(high))
+        for at, low, high in zip(chart.x, line.low, line.high, strict=True)
+        if low is not None and high is not None
+    ]
+    if not ends:
+        return ""
+    there = [f"{at:.1f} {high:.1f}" for at, _, high in ends]
+    back = [f"{at:.1f} {low:.1f}" for at, low, _ in reversed(ends)]
+    return f'<path d="M{"L".join((*there, *back))}Z" fill="{_TONES[line.tone]}" fill-opacity="0.16"/>'
+
+
+def _line(chart: Chart, line: Line, x: _Scale, y: _Scale) -> Iterator[str]:
+    """Points without a value are passed over."""
+    points = [(x(at), y(value)) for at, value in zip(chart.x, line.values, strict=True) if value is not None]
+    if not points:
+        return
+    path = "L".join(f"{at:.1f} {value:.1f}" for at, value in points)
+    yield f'<path d="M{path}" fill="none" stroke="{_TONES[line.tone]}" stroke-width="2"{_dash(line)}/>'
+    for at, value in points:
+        yield f'<circle cx="{at:.1f}" cy="{value:.1f}" r="2.5" fill="{_TONES[line.tone]}"/>'
+
+
+def _marks(chart: Chart, x: _Scale, bottom: float) -> Iterator[str]:
+    for mark in chart.marks:
+        yield f'<path d="M{x(mark.x):.1f} {_TOP}V{bottom}" stroke="#6b6f75" stroke-dasharray="3 3"/>'
+        yield _text(x(mark.x) + 4, _TOP + 10, mark.text)
+
+
+def _legend_rows(lines: Sequence[Line]) -> Iterator[list[tuple[float, Line]]]:
+    """Lines with where their entries begin, as many in a row as there is room for."""
+    row: list[tuple[float, Line]] = []
+    at = float(_LEFT)
+    for line in lines:
+        width = 34 + _CHARACTER * len(line.label)
+        if row and at + width > _WIDTH - _RIGHT:
+            yield row
+            row, at = [], float(_LEFT)
+        row.append((at, line))
+        at += width + 12
+    if row:
+        yield row
+
+
+def _legend(entries: Sequence[tuple[float, Line]], y: float) -> Iterator[str]:
+    for at, line in entries:
+        yield f'<path d="M{at:.1f} {y - 4:.1f}h24" stroke="{_TONES[line.tone]}" stroke-width="2"{_dash(line)}/>'
+        yield _text(at + 30, y, line.label)
+
+
+def _dash(line: Line) -> str:
+    return ' stroke-dasharray="6 4"' if line.dashed else ""
+
+
+def _text(x: float, y: float, text: str, *, size: int = 12, anchor: str = "start", colour: str = "#4a4e54") -> str:
+    escaped = html.escape(printable(text), quote=True)
+    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{colour}">{escaped}</text>'

@@ -93,15 +93,17 @@ def _label(metric: str) -> str:
 
 
 def _cells(metric: str, pair: MetricPair) -> tuple[str, str, str, str]:
-    return _value(metric, pair.baseline), _value(metric, pair.candidate), _change(pair), _mark(metric, pair)
+    return _value(metric, pair.baseline), _value(metric, pair.candidate), _change(metric, pair), _mark(metric, pair)
 
 
 def _value(metric: str, value: float | None) -> str:
     return milliseconds(value) if is_time(metric) else percent(value) if is_share(metric) else number(value)
 
 
-def _change(pair: MetricPair) -> str:
-    """`↑ +5.2% [+3.1, +7.4]`; a dash without a ratio."""
+def _change(metric: str, pair: MetricPair) -> str:
+    """`↑ +5.2% [+3.1, +7.4]`, of a share `↓ -0.4 points`; a dash where a value is missing."""
+    if is_share(metric) and pair.baseline is not None and pair.candidate is not None:
+        return f"{_arrow(pair.candidate, pair.baseline)} {(pair.candidate - pair.baseline) * 100:+.1f} points"
     if pair.ratio is None:
         return DASH
     if (pair.ratio - 1) * 100 > _MOST_PERCENT:
@@ -111,8 +113,11 @@ def _change(pair: MetricPair) -> str:
         text = f"{_percent(pair.ratio)}%"
         if pair.low is not None and pair.high is not None:
             text += f" [{_percent(pair.low)}, {_percent(pair.high)}]"
-    arrow = "↑" if pair.ratio > 1 else "↓" if pair.ratio < 1 else "="
-    return f"{arrow} {text}"
+    return f"{_arrow(pair.ratio, 1)} {text}"
+
+
+def _arrow(candidate: float, baseline: float) -> str:
+    return "↑" if candidate > baseline else "↓" if candidate < baseline else "="
 
 
 def _percent(ratio: float) -> str:
@@ -131,8 +136,6 @@ def _mark(metric: str, pair: MetricPair) -> str:
 
 def _remarks(candidate: Candidate) -> Iterator[str]:
     """What a reader has to know, in whole lines of our own words."""
-    if not candidate.paired and any(pair.low is not None for pair in candidate.metrics.values()):
-        yield "not paired: the runs did not send the same requests one by one"
     yield from candidate.notes
     by_reason: dict[str, list[str]] = {}
     for name, why in candidate.withheld.items():

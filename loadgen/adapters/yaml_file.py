@@ -59,6 +59,8 @@ def load_yaml(path: Path) -> YamlFile:
         where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
         problem = getattr(error, "problem", None) or "this cannot be read"
         raise ConfigError(f"{where}: not YAML: {problem}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: nested too deeply to be read") from None
     if node is None:
         return YamlFile(path=path, values={}, lines={})
     if not isinstance(node, yaml.MappingNode) or not isinstance(values, dict):

@@ -58,7 +58,7 @@ def _ranges(value: Any) -> Any:
 class SimOptions(ModelOptions):
     """A simulated server: where it listens, what it imitates, how fast it is and what goes wrong with it."""
 
-    host: str = option("127.0.0.1", "Address to listen on.", panel="Serving", metavar="HOST")
+    host: str = option("127.0.0.1", "Address to listen on.", panel="Serving", metavar="HOST", min_length=1)
     port: int = option(8000, "Port to listen on; 0 takes any free one.", panel="Serving", ge=0, le=65_535)
     dialect: EngineName = option(
         "vllm",
@@ -67,7 +67,11 @@ class SimOptions(ModelOptions):
         metavar="vllm|sglang|llamacpp|tensorrt-llm",
     )
     model_name: str | None = option(
-        None, "Model name it serves under. Default: the target's on Hugging Face.", panel="Serving", metavar="NAME"
+        None,
+        "Model name it serves under. Default: the target's on Hugging Face.",
+        panel="Serving",
+        metavar="NAME",
+        min_length=1,
     )
     api_key_env: str | None = option(
         None,
@@ -143,7 +147,7 @@ class SimOptions(ModelOptions):
         None, "Server profile, for all that is not said otherwise.", panel="Run", metavar="FILE"
     )
     speed: float = option(
-        1.0, "Run this many times as fast as the server imitated.", panel="Run", metavar="X", gt=0, allow_inf_nan=False
+        1.0, "Run this many times as fast as the server imitated.", panel="Run", metavar="X", ge=0.001, le=1000
     )
     seed: int = option(0, "Seed of what is accepted and of what goes wrong.", panel="Run", ge=0, lt=2**63)
     until_stdin_closes: bool = option(False, "End when standard input does, as when a parent dies.", panel="Run")

@@ -60,6 +60,7 @@ def test_a_baseline_has_no_speculation(tmp_path: Path) -> None:
         ("name: mine", "name: yours", r"mine\.yaml:1: name: expected the name of the file, 'mine', got 'yours'"),
         ("model: meta", "name: mine\nmodel: meta", r"mine\.yaml:4: name stands twice, first in line 1"),
         ("  gpu: h100", "  gpu: h100\n  gpu: l4", r"mine\.yaml:11: simulator\.gpu stands twice, first in line 10"),
+        ("  gpu: h100", f"  gpu: {'[' * 5000}", "nested too deeply to be read"),
         ("  gpu: h100", "  gpu: [h100", r"mine\.yaml:11: not YAML"),
     ],
 )

@@ -30,6 +30,10 @@ from loadgen.sim.server.tokens import ids_of, text_of
 T = TypeVar("T")
 
 _ROUTES = {"/v1/chat/completions": Route.CHAT, "/v1/completions": Route.COMPLETIONS}
+_MOST_TOKENS = 1_000_000
+"""Of one request, all choices together: answers are decided when requests come, and this many take a second."""
+_PAGE_NS = 20_000_000
+"""More than a page takes: vLLM's metrics, the longest, take about 6 ms."""
 _REFUSING = {FaultKind.RATE_LIMITED: 429, FaultKind.UNAVAILABLE: 503}
 
 
@@ -59,7 +63,7 @@ class Simulator:
         self._serving = self._started()
         self._ready_ns = 0
         self._keys = count()
-        self._admission = asyncio.Lock()
+        self._admission, self._showing = asyncio.Lock(), asyncio.Lock()
         self._reading, self._writing, self._naming = _Work(), _Work(), _Work()
         self._exchanges: WeakSet[Exchange] = WeakSet()
         self.requests = 0
@@ -101,7 +105,7 @@ class Simulator:
     # Routes
 
     def _take(self, exchange: Exchange) -> None:
-        """Answers a request, or begins to."""
+        """Answers a request, or begins to. Whatever takes a while is a task's, which ends when the client leaves."""
         route = _ROUTES.get(exchange.path) if exchange.method == "POST" else None
         if exchange.path == "/sim/lateness":
             reply = _json(self.lateness)
@@ -109,24 +113,35 @@ class Simulator:
             reply = self._refusal(RefusedError(503, "ServiceUnavailableError", "The server is starting."))
         elif not self._admits(exchange):
             reply = _json({"error": "Unauthorized"}, 401)
-        elif route is not None:
-            self.requests += 1
-            self._exchanges.add(exchange)
-            task = asyncio.get_running_loop().create_task(self._answer(exchange, route, self.requests))
-            exchange.on_gone = task.cancel
-            return
         else:
+            self._exchanges.add(exchange)
+            exchange.on_gone = asyncio.get_running_loop().create_task(self._answer(exchange, route)).cancel
+            return
+        _respond(exchange, reply)
+
+    async def _answer(self, exchange: Exchange, route: Route | None) -> None:
+        try:
             try:
-                reply = self._page(exchange)
+                reply = await (self._show(exchange) if route is None else self._generate(exchange, route))
             except RefusedError as refused:
                 reply = self._refusal(refused)
-        exchange.respond(reply.status, reply.content_type, reply.body, reply.headers)
+            if reply is not None:
+                _respond(exchange, reply)
+        except Exception:
+            exchange.respond(500, "text/plain; charset=utf-8", b"Internal Server Error")
+            raise
 
     def _admits(self, exchange: Exchange) -> bool:
         if self._api_key is None or not exchange.path.startswith("/v1"):
             return True
         scheme, _, given = exchange.headers.get("authorization", "").partition(" ")
         return scheme.lower() == "bearer" and hmac.compare_digest(given.encode(), self._api_key.encode())
+
+    async def _show(self, exchange: Exchange) -> Reply:
+        """A page, one after the other: right after a burst, unless the next one is far."""
+        async with self._showing:
+            await self._serving.spare(_PAGE_NS)
+            return self._page(exchange)
 
     def _page(self, exchange: Exchange) -> Reply:
         method = "GET" if exchange.method == "HEAD" else exchange.method
@@ -137,9 +152,11 @@ class Simulator:
             case "GET", "/health":
                 return Reply(200, "application/json" if self._dialect.health else "", self._dialect.health)
             case "GET", "/v1/models":
-                return _json({"object": "list", "data": [self._model_card()]})
+                return _json(
+                    {"object": "list", "data": [self._dialect.model_card(self._clock.origin_unix_ns // NS_PER_S)]}
+                )
             case "GET", "/load":
-                return _json({"server_load": sum(exchange.open for exchange in self._exchanges)})
+                return _json({"server_load": sum(each.open and each.path in _ROUTES for each in self._exchanges)})
             case "POST", "/tokenize":
                 return self._tokenize(_object(exchange.body))
             case "POST", "/detokenize":
@@ -153,18 +170,6 @@ class Simulator:
         known = exchange.path in (*_ROUTES, *_OWN_PAGES)
         status = HTTPStatus.METHOD_NOT_ALLOWED if known else HTTPStatus.NOT_FOUND
         return _json({"detail": status.phrase}, status)
-
-    def _model_card(self) -> dict[str, Any]:
-        return {
-            "id": self._facts.model,
-            "object": "model",
-            "created": self._clock.origin_unix_ns // NS_PER_S,
-            "owned_by": self._dialect.owned_by,
-            "root": self._facts.model,
-            "parent": None,
-            "max_model_len": self._facts.max_model_len,
-            "permission": [],
-        }
 
     def _tokenize(self, asked: dict[str, Any]) -> Reply:
         match asked:
@@ -193,24 +198,21 @@ class Simulator:
 
     # Generation
 
-    async def _answer(self, exchange: Exchange, route: Route, number: int) -> None:
+    async def _generate(self, exchange: Exchange, route: Route) -> Reply | None:
+        """Has a request served, which gives the answer; or the reply of a fault that refuses it."""
+        self.requests += 1
+        number = self.requests
         fault, received_ns = self._faults.for_request(number), exchange.received_ns
         if fault is not None and fault.kind is FaultKind.DELAY:
             await self._clock.sleep_until(received_ns + nanoseconds(fault.delay_s))
             fault, received_ns = None, self._clock.now_ns()
-        retry_after_s = None if fault is None else fault.retry_after_s
-        try:
-            if fault is not None and fault.kind in _REFUSING:
-                status = HTTPStatus(_REFUSING[fault.kind])
-                raise RefusedError(status, status.phrase.replace(" ", "") + "Error", f"{status.phrase}.")
-            async with self._admission:
-                await self._admit(exchange, route, number, received_ns, fault)
-        except RefusedError as refused:
-            reply = self._refusal(refused, retry_after_s)
-            exchange.respond(reply.status, reply.content_type, reply.body, reply.headers)
-        except Exception:
-            exchange.respond(500, "text/plain; charset=utf-8", b"Internal Server Error")
-            raise
+        if fault is not None and fault.kind in _REFUSING:
+            status = HTTPStatus(_REFUSING[fault.kind])
+            refused = RefusedError(status, status.phrase.replace(" ", "") + "Error", f"{status.phrase}.")
+            return self._refusal(refused, fault.retry_after_s)
+        async with self._admission:
+            await self._admit(exchange, route, number, received_ns, fault)
+        return None
 
     async def _admit(
         self, exchange: Exchange, route: Route, number: int, received_ns: int, fault: Fault | None
@@ -231,6 +233,11 @@ class Simulator:
         asked = await self._spared(self._reading, len(exchange.body), read)
         seed = random.Random(f"{self._seed}/{number}").getrandbits(63)
         tokens = asked.max_tokens if asked.ignore_eos else min(asked.max_tokens, round(self._language.output_tokens))
+        if asked.n * tokens > _MOST_TOKENS:
+            message = (
+                f"this server generates at most {_MOST_TOKENS:,} tokens a request, got n={asked.n} times {tokens}."
+            )
+            raise RefusedError(400, "BadRequestError", message, param="n")
         outputs = await self._spared(
             self._writing, asked.n * tokens, lambda: self._language.generate(asked, fresh_seed=seed)
         )
@@ -281,6 +288,10 @@ _OWN_PAGES = (
     "/reset_prefix_cache",
     "/flush_cache",
 )
+
+
+def _respond(exchange: Exchange, reply: Reply) -> None:
+    exchange.respond(reply.status, reply.content_type, reply.body, reply.headers)
 
 
 class _Work:

@@ -69,8 +69,6 @@ class Dialect(Protocol):
     """One kind of server. Holds no state but what it was made with; `Statistics` counts."""
 
     name: str
-    owned_by: str
-    """Whose the models in `/v1/models` are."""
     health: bytes
     """The body of `/health` when all is well; empty for most."""
 
@@ -102,6 +100,10 @@ class Dialect(Protocol):
 
     def error_event(self, message: str) -> bytes:
         """What a stream that had begun says when the engine fails, with its end marker."""
+        ...
+
+    def model_card(self, created_s: int) -> dict[str, Any]:
+        """The served model as `/v1/models` has it; Unix second of its making."""
         ...
 
     def page(self, method: str, path: str, body: bytes, statistics: Statistics) -> Reply | None:

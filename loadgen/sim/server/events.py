@@ -1,10 +1,12 @@
 """What the servers' answers have in common: server-sent events, and usage, log-probabilities and errors as JSON."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import msgspec
 
+from loadgen.sim.server.dialect import ServerFacts
 from loadgen.sim.server.exchange import Answer, Output, Part, RefusedError
 
 DONE = b"data: [DONE]\n\n"
@@ -33,6 +35,12 @@ def usage_at(answer: Answer, completion: int) -> dict[str, Any]:
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
+def model_card(facts: ServerFacts, created_s: int) -> dict[str, Any]:
+    """The served model in `/v1/models`, but for its owner."""
+    card = {"id": facts.model, "object": "model", "created": created_s, "root": facts.model, "parent": None}
+    return card | {"max_model_len": facts.max_model_len}
+
+
 def flat_error(refused: RefusedError) -> dict[str, Any]:
     """An error as SGLang and TensorRT-LLM have it, without OpenAI's `error` around it."""
     told = {"message": refused.message, "type": refused.kind, "param": refused.param}
@@ -44,24 +52,24 @@ def chat_logprobs(output: Output, start: int, stop: int) -> dict[str, Any]:
     content = []
     for place in range(start, stop):
         others = output.top_logprobs[place] if output.top_logprobs else ()
-        own = _entry(output.texts[place], output.logprobs[place])
+        own = _entry(output.tokens[place], output.logprobs[place])
         content.append(own | {"top_logprobs": [_entry(text, logprob) for text, logprob in others]})
     return {"content": content}
 
 
 def completions_logprobs(output: Output, start: int, stop: int) -> dict[str, Any]:
     """The same in the layout of completions; offsets count characters from the beginning of the answer."""
-    offset = sum(map(len, output.texts[:start]))
-    offsets = []
-    for text in output.texts[start:stop]:
-        offsets.append(offset)
-        offset += len(text)
     return {
-        "tokens": output.texts[start:stop],
+        "tokens": output.tokens[start:stop],
         "token_logprobs": output.logprobs[start:stop],
         "top_logprobs": [dict(others) for others in output.top_logprobs[start:stop]] or None,
-        "text_offset": offsets,
+        "text_offset": text_offsets(output, start, stop),
     }
+
+
+def text_offsets(output: Output, start: int, stop: int) -> list[int]:
+    """Where the tokens [start, stop) begin, in characters of all tokens from the beginning of the answer."""
+    return [*accumulate(map(len, output.tokens[:stop]), initial=0)][start:stop]
 
 
 def _entry(text: str, logprob: float) -> dict[str, Any]:

@@ -47,11 +47,19 @@ class Asked:
 
 
 class RefusedError(Exception):
-    """A request that the server will not serve: the answer's status, the error's type, message and parameter."""
+    """A request that the server will not serve: the answer's status, the error's type, message and parameter.
+
+    Half a surrogate pair, which JSON can hold and UTF-8 cannot, is told as a question mark.
+    """
 
     def __init__(self, status: int, kind: str, message: str, *, param: str | None = None) -> None:
         super().__init__(message)
-        self.status, self.kind, self.message, self.param = status, kind, message, param
+        self.status, self.kind, self.message = status, kind, _writable(message)
+        self.param = None if param is None else _writable(param)
+
+
+def _writable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +67,7 @@ class Output:
     """One choice's whole output, known before the first step: token ids, the text and log-probability of each.
 
     `texts` is what each token adds to the answer. Where stop strings are looked for that comes some characters late, as
-    in vLLM, and is not the token's own text.
+    in vLLM, and is not the token's own text: where log-probabilities were asked for, `tokens` holds that.
     `top_logprobs` holds, for each token, the asked number of alternatives as (text, log-probability), best first; empty
     when none were asked for. `finish_reason` is `stop` (the model's own end, or a stop string) or `length`;
     `stop_reason` is the stop string that ended it.
@@ -68,6 +76,7 @@ class Output:
     ids: tuple[int, ...]
     texts: tuple[str, ...]
     logprobs: tuple[float, ...]
+    tokens: tuple[str, ...] = ()
     top_logprobs: tuple[tuple[tuple[str, float], ...], ...] = ()
     finish_reason: str
     stop_reason: str | None = None

@@ -100,10 +100,10 @@ class LanguageModel:
                 best = zip(candidates[:alternatives], logarithms[shape], strict=False)
                 top_logprobs.append(tuple((texts[token], logarithm) for token, logarithm in best))
             state = (state + last + 1) * _FOLD & _STATE_MASK
-        pieces = [texts[token] for token in ids]
+        own = pieces = [texts[token] for token in ids]
         if ends:
             ids.append(END)
-            pieces.append("")
+            own, pieces = [*pieces, text_of([END])], [*pieces, ""]
             logprobs.append(0.0)
             if alternatives:
                 top_logprobs.append(((text_of([END]), 0.0),))
@@ -115,6 +115,7 @@ class LanguageModel:
             ids=tuple(ids[:tokens]),
             texts=tuple(pieces),
             logprobs=tuple(logprobs[:tokens]),
+            tokens=() if asked.logprobs is None else tuple(own[:tokens]),
             top_logprobs=tuple(top_logprobs[:tokens]),
             finish_reason="stop" if ends or stop_reason is not None else "length",
             stop_reason=stop_reason,

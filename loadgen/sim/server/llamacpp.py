@@ -16,7 +16,7 @@ from typing import Any
 from loadgen.core.simulation.engine import Step
 from loadgen.core.units import NS_PER_S, seconds
 from loadgen.sim.server.dialect import Load, Reply, ServerFacts, Statistics
-from loadgen.sim.server.events import DONE, chat_logprobs, encode, sse, usage_of
+from loadgen.sim.server.events import DONE, chat_logprobs, encode, model_card, sse, usage_of
 from loadgen.sim.server.exchange import Answer, Part, RefusedError, Route
 from loadgen.sim.server.pages import json_page
 
@@ -32,7 +32,6 @@ class LlamacppDialect:
     """llama.cpp with these facts; a slot for each request that the engine may run at once."""
 
     name = "llamacpp"
-    owned_by = "llamacpp"
     health = b'{"status":"ok"}'
 
     def __init__(self, facts: ServerFacts) -> None:
@@ -108,6 +107,10 @@ class LlamacppDialect:
         return sse(_error(500, message))
 
     # Pages
+
+    def model_card(self, created_s: int) -> dict[str, Any]:
+        """The served model."""
+        return model_card(self._facts, created_s) | {"owned_by": "llamacpp"}
 
     def page(self, method: str, path: str, body: bytes, statistics: Statistics) -> Reply | None:
         """`/metrics`, `/props` and `/slots`."""

@@ -58,7 +58,7 @@ def block_names(ids: Sequence[int], salt: str | None, size: int) -> tuple[int, .
     """A name of 64 bits for each full block of `size` tokens, made of the salt and all tokens up to the block's end."""
     data = array("I", ids).tobytes()
     width = size * array("I").itemsize
-    name = blake2b((salt or "").encode(), digest_size=8).digest()
+    name = blake2b((salt or "").encode("utf-8", "surrogatepass"), digest_size=8).digest()
     names: list[int] = []
     for end in range(width, len(data) + 1, width):
         name = blake2b(name + data[end - width : end], digest_size=8).digest()

@@ -26,6 +26,7 @@ from loadgen.sim.server.events import (
     completions_logprobs,
     encode,
     flat_error,
+    model_card,
     sse,
     text_of,
     usage_at,
@@ -62,7 +63,6 @@ class SglangDialect:
     """SGLang with these facts."""
 
     name = "sglang"
-    owned_by = "sglang"
     health = b""
 
     def __init__(self, facts: ServerFacts) -> None:
@@ -157,6 +157,10 @@ class SglangDialect:
         return sse({"error": flat_error(RefusedError(500, "INTERNAL_SERVER_ERROR", message))}) + DONE
 
     # Pages
+
+    def model_card(self, created_s: int) -> dict[str, Any]:
+        """The served model."""
+        return model_card(self._facts, created_s) | {"owned_by": "sglang"}
 
     def page(self, method: str, path: str, body: bytes, statistics: Statistics) -> Reply | None:
         """`/metrics`, `/server_info` and `/model_info`, both also under their old names."""

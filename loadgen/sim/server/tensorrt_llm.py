@@ -26,6 +26,7 @@ from loadgen.sim.server.events import (
     completions_logprobs,
     encode,
     flat_error,
+    model_card,
     sse,
     text_of,
     usage_at,
@@ -57,7 +58,6 @@ class TensorrtLlmDialect:
     """TensorRT-LLM with these facts."""
 
     name = "tensorrt-llm"
-    owned_by = "tensorrt_llm"
     health = b""
 
     def __init__(self, facts: ServerFacts) -> None:
@@ -142,6 +142,10 @@ class TensorrtLlmDialect:
         return sse({"error": flat_error(RefusedError(500, "InternalServerError", message))}) + DONE
 
     # Pages
+
+    def model_card(self, created_s: int) -> dict[str, Any]:
+        """The served model."""
+        return model_card(self._facts, created_s) | {"owned_by": "tensorrt_llm"}
 
     def page(self, method: str, path: str, body: bytes, statistics: Statistics) -> Reply | None:
         """`/metrics` and `/perf_metrics`, which reading empties, `/prometheus/metrics` and `/version`."""

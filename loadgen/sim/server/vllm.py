@@ -12,7 +12,7 @@ from typing import Any
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from loadgen.sim.server.dialect import Reply, ServerFacts, Statistics
-from loadgen.sim.server.events import DONE, encode, sse, text_of
+from loadgen.sim.server.events import DONE, encode, model_card, sse, text_of, text_offsets
 from loadgen.sim.server.exchange import Answer, Output, Part, RefusedError, Route
 from loadgen.sim.server.vllm_info import VERSION, server_info
 from loadgen.sim.server.vllm_statistics import VllmStatistics
@@ -43,7 +43,6 @@ class VllmDialect:
     """vLLM with these facts. `created` and ids come with the answers."""
 
     name = "vllm"
-    owned_by = "vllm"
     health = b""
 
     def __init__(self, facts: ServerFacts) -> None:
@@ -145,6 +144,24 @@ class VllmDialect:
         return b"data: %b\n\n%b" % (event.encode(), DONE)
 
     # Pages
+
+    def model_card(self, created_s: int) -> dict[str, Any]:
+        """The served model, with what everybody may do with it."""
+        permission = {
+            "id": f"modelperm-{self._fingerprint}",
+            "object": "model_permission",
+            "created": created_s,
+            "allow_create_engine": False,
+            "allow_sampling": True,
+            "allow_logprobs": True,
+            "allow_search_indices": False,
+            "allow_view": True,
+            "allow_fine_tuning": False,
+            "organization": "*",
+            "group": None,
+            "is_blocking": False,
+        }
+        return model_card(self._facts, created_s) | {"owned_by": "vllm", "permission": [permission]}
 
     def page(self, method: str, path: str, body: bytes, statistics: Statistics) -> Reply | None:
         """`/metrics`, `/version`, `/server_info` (the configuration as text, or as JSON if asked) and `/ping`."""
@@ -265,17 +282,11 @@ def _chat_logprob(text: str, logprob: float) -> dict[str, Any]:
 
 
 def _text_logprobs(output: Output, start: int, stop: int) -> dict[str, Any]:
-    """Offsets count characters from the beginning of the answer."""
-    offset = sum(map(len, output.texts[:start]))
-    offsets = []
-    for text in output.texts[start:stop]:
-        offsets.append(offset)
-        offset += len(text)
     candidates = [_candidates(output, place) for place in range(start, stop)]
     return {
-        "text_offset": offsets,
+        "text_offset": text_offsets(output, start, stop),
         "token_logprobs": [_floor(logprob) for logprob in output.logprobs[start:stop]],
-        "tokens": output.texts[start:stop],
+        "tokens": output.tokens[start:stop],
         "top_logprobs": candidates,
     }
 
@@ -283,7 +294,7 @@ def _text_logprobs(output: Output, start: int, stop: int) -> dict[str, Any]:
 def _candidates(output: Output, place: int) -> dict[str, float]:
     """The token at this place, then the alternatives asked for, by text."""
     others = output.top_logprobs[place] if output.top_logprobs else ()
-    own = (output.texts[place], output.logprobs[place])
+    own = (output.tokens[place], output.logprobs[place])
     return {text: _floor(logprob) for text, logprob in (own, *others)}
 
 

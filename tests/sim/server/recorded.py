@@ -121,6 +121,7 @@ class _Told:
             ids=tuple(self.ids),
             texts=tuple(self.texts),
             logprobs=tuple(self.logprobs),
+            tokens=tuple(self.texts),
             top_logprobs=tuple(self.top),
             finish_reason=self.last["finish_reason"],
             stop_reason=self.last["stop_reason"],

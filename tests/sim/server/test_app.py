@@ -253,6 +253,47 @@ async def test_a_request_that_cannot_be_served_is_refused():
     assert broken.status == 400
 
 
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"cache_salt": "\ud800"}, 200),
+        ({"stop": "\ud800"}, 200),
+        ({"prompt": "\ud800"}, 200),
+        ({"model": "\ud800"}, 404),
+        ({"logprobs": "\ud800"}, 400),
+        ({"logit_bias": {"\ud800": "much"}}, 400),
+    ],
+)
+async def test_half_a_surrogate_pair_is_answered(fields, status):
+    """JSON can hold what UTF-8 cannot: it is worked with, or told as a question mark where a refusal repeats it."""
+    async with simulated() as server:
+        answered = await server.ask("POST", TEXT, asking(**fields))
+    assert answered.status == status
+    assert ("?" in answered.json.get("error", {}).get("message", "?")) == (fields.keys() != {"logit_bias"})
+
+
+async def test_more_than_a_server_can_generate_is_refused():
+    """A million tokens are the limit of one request, all choices together; the answer does not take long."""
+    async with simulated() as server:
+        refused = await server.ask("POST", TEXT, asking(n=500, max_tokens=2001, temperature=1))
+        assert refused.status == 400
+        assert "at most 1,000,000 tokens a request, got n=500 times 2001" in refused.json["error"]["message"]
+
+
+async def test_a_page_waits_for_the_burst():
+    """A page asked for right after an event of a stream comes no earlier than the next one, a step later."""
+    async with simulated(step_s=0.015) as server, server.connected() as client:
+        await client.send("POST", TEXT, asking(max_tokens=20, stream=True))
+        await client.head()
+        waits_s = []
+        for _ in range(5):
+            await client.piece()
+            asked_s = time.monotonic()
+            await server.ask("GET", "/version")
+            waits_s.append(time.monotonic() - asked_s)
+    assert sorted(waits_s)[2] > 0.01
+
+
 async def test_a_client_that_leaves_ends_its_request():
     """Its answer is aborted, which is no success, and the server holds nothing of it any more."""
     async with simulated() as server:
@@ -275,6 +316,7 @@ async def test_its_pages():
         assert (health.status, health.body) == (200, b"")
         (model,) = (await server.ask("GET", "/v1/models")).json["data"]
         assert (model["id"], model["owned_by"], model["max_model_len"]) == ("m", "vllm", 4096)
+        assert [permission["object"] for permission in model["permission"]] == ["model_permission"]
         assert (await server.ask("GET", "/version")).status == 200
         info = await server.ask("GET", "/server_info?config_format=json")
         assert isinstance(info.json["vllm_config"], dict), "a page gets its query"

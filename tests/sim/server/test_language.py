@@ -252,6 +252,15 @@ def test_no_text_is_sent_that_a_stop_string_may_take_back() -> None:
         assert "".join(held.texts[:tokens]) == "".join(whole.texts[:tokens])[: -len("never written") + 1]
 
 
+def test_each_tokens_own_text_is_known_where_it_is_told() -> None:
+    """With log-probabilities: also where stop strings hold text back, and that of the end token, which adds none."""
+    output = answer(seed=3, stop=("never written",), logprobs=0)
+    assert output.tokens == tuple(text_of([token]) for token in output.ids)
+    assert output.tokens != output.texts
+    assert (output.ids[-1], output.tokens[-1]) == (END, "<|end|>")
+    assert answer(seed=3).tokens == ()
+
+
 def test_stop_strings_are_not_looked_for_before_min_tokens() -> None:
     """A stop string that is complete within min_tokens does not end the answer; a later one does."""
     whole = answer(seed=3, ignore_eos=True, max_tokens=200)

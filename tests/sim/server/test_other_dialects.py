@@ -26,6 +26,7 @@ from loadgen.sim.server.exchange import Answer, Asked, Output, Part, RefusedErro
 from loadgen.sim.server.llamacpp import LlamacppDialect
 from loadgen.sim.server.sglang import SglangDialect
 from loadgen.sim.server.tensorrt_llm import KEPT_ITERATIONS, TensorrtLlmDialect
+from loadgen.sim.server.vllm import VllmDialect
 
 STEP_S = 0.008
 DIALECTS = [SglangDialect, LlamacppDialect, TensorrtLlmDialect]
@@ -56,8 +57,8 @@ def asked(route: Route = Route.CHAT, **fields: Any) -> Asked:
 
 def output(tokens: int, **fields: Any) -> Output:
     texts = tuple(f" w{place}" for place in range(tokens))
-    given = {"ids": tuple(range(tokens)), "texts": texts, "logprobs": (-0.5,) * tokens, "finish_reason": "length"}
-    return Output(**{**given, **fields})
+    told = {"texts": texts, "tokens": texts, "logprobs": (-0.5,) * tokens}
+    return Output(**{"ids": tuple(range(tokens)), **told, "finish_reason": "length", **fields})
 
 
 @dataclass
@@ -258,6 +259,23 @@ def test_log_probabilities_count_tokens(kind: Callable[[ServerFacts], Dialect], 
     else:
         assert (told["tokens"], told["token_logprobs"], told["text_offset"]) == ([" w0"], [-0.5], [0])
         assert told["top_logprobs"] == [{" w0": -0.5, "other": -2.0}]
+
+
+@pytest.mark.parametrize("route", list(Route))
+@pytest.mark.parametrize("kind", [*DIALECTS, VllmDialect])
+def test_log_probabilities_name_whole_tokens(kind: Callable[[ServerFacts], Dialect], route: Route) -> None:
+    """Where stop strings hold text back, an event's text is not its token's; the log-probabilities tell the token."""
+    held = output(3, texts=("", " w", "0 w1 w2"))
+    whole = Answer(
+        key=1, index=0, asked=asked(route, stream=False, logprobs=0), output=held, created_s=1, received_ns=0,
+        scheduled_ns=0, first_ns=8, last_ns=80, emitted=3, decode_steps=3,
+    )  # fmt: skip
+    (choice,) = json.loads(kind(facts()).whole([whole]))["choices"]
+    told = choice["logprobs"]
+    if "content" in told:
+        assert [each["token"] for each in told["content"]] == [" w0", " w1", " w2"]
+    else:
+        assert (told["tokens"], told["text_offset"]) == ([" w0", " w1", " w2"], [0, 3, 6])
 
 
 @pytest.mark.parametrize("kind", DIALECTS)

@@ -59,6 +59,21 @@ class Client:
         self._ready = []
 
 
+class SlowToReach(Client):
+    """A receiver to whom each delivery takes some time."""
+
+    def __init__(self, clock: FakeClock, delivery_s: float) -> None:
+        super().__init__(clock)
+        self._delivery_s = delivery_s
+
+    def deliver(self) -> None:
+        """What was prepared leaves now, and the next one's turn comes later."""
+        super().deliver()
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        loop.lose(self._delivery_s)
+
+
 class Server:
     """Serving with an engine of a fixed step time, run as a task beside the test."""
 
@@ -191,6 +206,23 @@ def test_a_stall_is_caught_up_with_and_accounted():
     assert report.p50_s == 0.0
     assert len(server.warnings) == 1, "one word about it is enough"
     assert server.warnings[0].startswith("the server is 95 ms behind its steps")
+
+
+@pytest.mark.parametrize(("delivery_s", "lead_ms"), [(20e-6, 0.1), (400e-6, 1)])
+def test_a_burst_lies_around_its_steps_end(delivery_s, lead_ms):
+    """Once it is known how long deliveries take, half of them come before the step's end and half after it; none comes
+    more than a millisecond before it, however long they take.
+    """
+
+    async def work(server: Server) -> None:
+        clients = [server.ask(300, client=SlowToReach(server.clock, delivery_s)) for _ in range(10)]
+        await server.until(3000 + STEP_MS / 2)
+        off_ms = [client.got[-1][0] - 3000 for client in clients]
+        steps_ms = np.arange(10) * delivery_s * 1e3
+        assert off_ms == pytest.approx(-lead_ms + steps_ms, abs=1e-3)
+        assert clients[0].got[0][0] == pytest.approx(STEP_MS), "of the first step nothing is known yet"
+
+    assert served(work).lateness.report().max_s == pytest.approx(9 * delivery_s, rel=1e-3)
 
 
 def test_who_comes_during_a_stall_does_not_join_steps_of_before():

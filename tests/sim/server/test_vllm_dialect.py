@@ -96,6 +96,7 @@ def test_alternatives_are_told_beside_the_token() -> None:
     output = Output(
         ids=(1,),
         texts=("a",),
+        tokens=("a",),
         logprobs=(-2.0,),
         top_logprobs=((("b", -0.5), ("c", float("-inf"))),),
         finish_reason="length",

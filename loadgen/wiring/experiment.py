@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from loadgen.options.experiment import ExperimentFile
 from loadgen.wiring.execute import host_facts
 from loadgen.wiring.experiment_plan import planned_over
 from loadgen.wiring.launch import launcher_of
-from loadgen.wiring.sittings import ExperimentDisplay, Sittings, TimeLeft
+from loadgen.wiring.sittings import ExperimentDisplay, Sittings, TimeLeft, footing_words
 from loadgen.wiring.workload import ReadProgress, Workload, open_workload
 
 
@@ -89,11 +90,11 @@ async def run_experiment(
                 folder=folder,
                 workload=workload,
                 display=display,
-                time_left=TimeLeft(estimate=found.estimate, plan=found.plan),
+                time_left=TimeLeft(estimate=found.estimate),
                 baseline=_first_served(folder, found.plan),
             )
             interrupted = await sittings.run()
-            remarks = (*sittings.remarks, *length_remarks(folder, found.plan))
+            remarks = (*footing_remarks(folder, found.plan), *length_remarks(folder, found.plan))
             return FinishedExperiment(
                 folder=folder, manifest=manifest, ends=folder.ends(), remarks=remarks, interrupted=interrupted
             )
@@ -161,6 +162,13 @@ def _first_served(folder: ExperimentFolder, plan: Plan) -> Served | None:
         start for sitting in plan.sittings if sitting.arm == plan.baseline for start in folder.sitting(sitting).starts
     )
     return next((start.served for start in starts if start.served is not None), None)
+
+
+def footing_remarks(folder: ExperimentFolder, plan: Plan) -> tuple[str, ...]:
+    """What people should know of how the servers stood to the baseline at all of their starts, each line once."""
+    starts = ((start.footing, sitting.arm) for sitting in plan.sittings for start in folder.sitting(sitting).starts)
+    words = (footing_words(found, arm) for found, arm in starts if found is not None)
+    return tuple(dict.fromkeys(chain.from_iterable(words)))
 
 
 def length_remarks(folder: ExperimentFolder, plan: Plan) -> Iterator[str]:

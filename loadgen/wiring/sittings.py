@@ -20,10 +20,10 @@ from loadgen.adapters.store.experiment_folder import (
     SittingRecord,
     Start,
 )
-from loadgen.core.comparison.footing import Served, Standing, footing
+from loadgen.core.comparison.footing import Footing, Served, Standing, footing
 from loadgen.core.errors import ConfigError, TargetError
 from loadgen.core.experiment.estimate import Estimate
-from loadgen.core.experiment.plan import Plan, PlannedCell, Sitting
+from loadgen.core.experiment.plan import Plan, PlannedArm, PlannedCell, Sitting
 from loadgen.engine.live import LiveCounts
 from loadgen.engine.ports import Exited, Launcher, Stopped
 from loadgen.options.experiment import ArmSection, ExperimentFile
@@ -61,7 +61,6 @@ class TimeLeft:
     """What is still to come, by the estimate and by how cells took longer or shorter than it said."""
 
     estimate: Estimate
-    plan: Plan
     _expected_s: float = 0.0
     _took_s: float = 0.0
 
@@ -121,8 +120,7 @@ class _Server:
 class Sittings:
     """The sittings of a plan in their order, as far as their cells are not in the folder yet.
 
-    `baseline` is what the baseline told of itself at its first start, None before that. `remarks` is what was found of
-    the footing of servers, in words.
+    `baseline` is what the baseline told of itself at its first start, None before that.
     """
 
     experiment: ExperimentFile
@@ -132,7 +130,6 @@ class Sittings:
     display: ExperimentDisplay
     time_left: TimeLeft
     baseline: Served | None
-    remarks: list[str] = field(default_factory=list)
     _told: set[str] = field(default_factory=set)
 
     async def run(self) -> bool:
@@ -276,14 +273,12 @@ class Sittings:
         self._save(server, served=served, footing=found)
         for difference in found.of(Standing.CONSEQUENCE):
             self._tell_once(f"{arm.label}: {difference.setting} differs: {difference.reason}")
-        if found.unverified:
-            self._remark(f"not verified to be equal, since not every server tells: {', '.join(found.unverified)}")
-        for objection in found.objections:
-            self._remark(f"{arm.label}: {objection}")
+        for line in footing_words(found, arm):
+            self._tell_once(line)
         if found.objections and not self.experiment.allow_unequal:
             raise ConfigError(
-                f"{arm.label} is not on equal footing with the baseline: {'; '.join(found.objections)}. Start them"
-                " alike, or set allow_unequal: true to measure it all the same"
+                f"{arm.label} is not on equal footing: {'; '.join(found.objections)}. Start it as the baseline is"
+                " started, or set allow_unequal: true to measure it all the same"
             )
 
     async def _measure(
@@ -330,11 +325,6 @@ class Sittings:
         self.folder.note(end, secrets=server.secrets)
         self.display.tell(f"{cell.name} failed: {reason}")
 
-    def _remark(self, line: str) -> None:
-        if line not in self.remarks:
-            self.remarks.append(line)
-        self._tell_once(line)
-
     def _tell_once(self, line: str) -> None:
         if line not in self._told:
             self._told.add(line)
@@ -343,6 +333,14 @@ class Sittings:
     def _title(self, pending: _Pending) -> str:
         sitting = pending.sitting
         return f"sitting {pending.place} of {len(self.plan.sittings)} · {sitting.arm.name}, repeat {sitting.repeat}"
+
+
+def footing_words(found: Footing, arm: PlannedArm) -> Iterator[str]:
+    """What people should know of an arm's footing."""
+    if found.unverified:
+        yield f"not verified to be equal, since not every server tells: {', '.join(found.unverified)}"
+    for objection in found.objections:
+        yield f"{arm.label}: {objection}"
 
 
 async def _fault(server: _Server, finished: Finished) -> str | None:

@@ -37,9 +37,7 @@ def _read(path: Path) -> tuple[str, tuple[Side, ...]]:
     if path.is_file():
         return path.name, read_export(path)
     if is_experiment(path):
-        raise StoreError(
-            f"{path}: is an experiment, which compares its arms itself; give run folders in {CELLS}/ of it"
-        )
+        raise StoreError(f"{path}: is an experiment: its report compares the arms; give run folders in its {CELLS}/")
     if not path.is_dir():
         raise StoreError(f"{path}: no such folder of a run or a sweep, and no file with {EXPORTS}")
     folders = level_folders(path) if is_sweep(path) else [RunFolder.open(path)]
@@ -56,5 +54,4 @@ def _side(folder: RunFolder) -> Side:
     for record in folder.records():
         columns.observe(record)
     cell = cell_of(columns.table(), summary, arm=folder.path.name, level=level_of(manifest.load) or 0.0, repeat=0)
-    notes = ("the records end early; the run was killed",) if folder.truncated else ()
-    return side_of(summary, manifest=manifest, cell=cell, notes=notes)
+    return side_of(summary, manifest=manifest, cell=cell)

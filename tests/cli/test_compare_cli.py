@@ -168,7 +168,7 @@ def test_what_cannot_be_compared_is_said(
     (experiment / EXPERIMENT).write_text("{}")
     for path, said in (
         (tmp_path / "gone", "no such folder of a run or a sweep, and no file with"),
-        (experiment, "is an experiment, which compares its arms itself"),
+        (experiment, "is an experiment: its report compares the arms"),
         (sweep, "ended before its first level began"),
         (empty, "expected the folder of a run"),
     ):
@@ -177,11 +177,16 @@ def test_what_cannot_be_compared_is_said(
         assert said in err
 
 
-def test_a_run_that_was_killed_is_said(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    """Its records end early."""
-    path = runs[1] / "records.jsonl.zst"
+def test_a_run_that_was_killed_is_said(
+    runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """It never came to write how it ended, and its records are cut."""
+    killed = run_at(tmp_path, "killed", records(), interrupted=None)
+    path = killed / "records.jsonl.zst"
     os.truncate(path, path.stat().st_size - 5)
-    assert "candidate: the records end early; the run was killed" in command(capsys, *runs, "--allow-invalid")[1]
+    said = command(capsys, runs[0], killed, "--allow-invalid")[1]
+    assert "candidate: the run was interrupted or killed" in said
+    assert "baseline: the run was" not in said
 
 
 @pytest.mark.slow

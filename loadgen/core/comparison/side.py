@@ -53,9 +53,7 @@ class Source:
     sides: tuple[Side, ...]
 
 
-def side_of(
-    summary: Summary, *, manifest: RunManifest | None = None, cell: Cell | None = None, notes: tuple[str, ...] = ()
-) -> Side:
+def side_of(summary: Summary, *, manifest: RunManifest | None = None, cell: Cell | None = None) -> Side:
     """A run of this tool: from its summary alone, or with what its folder tells beside it."""
     counts, speculation, slo = summary.requests, summary.speculation, summary.slo
     configured = summary.server.configuration
@@ -86,7 +84,7 @@ def side_of(
         speculates=True if speculation is not None else None if configured is None else configured.speculates,
         valid=summary.verdict.valid,
         cell=cell,
-        notes=notes,
+        notes=("the run was interrupted or killed",) if summary.interrupted else (),
     )
 
 

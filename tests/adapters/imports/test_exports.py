@@ -8,9 +8,11 @@ import msgspec
 import pytest
 
 from loadgen.adapters.imports import read_export
-from loadgen.core.comparison.side import Side
+from loadgen.core.comparison.side import Side, side_of
+from loadgen.core.comparison.workload import differences
 from loadgen.core.errors import StoreError
-from loadgen.core.run import LoadMode
+from loadgen.core.run import Load, LoadMode
+from loadgen.report.vllm import vllm_json
 from tests.core.analysis.factory import answered, summarised
 
 VLLM = {
@@ -112,6 +114,20 @@ def test_vllm_bench(tmp_path: Path) -> None:
     )
     assert (side.tool, side.level, str(side), side.speculates) == ("vllm bench serve", 8, "concurrency 8", True)
     assert side.workload["load.num_requests"] == 50
+
+
+def test_our_own_export_for_vllm_bench(tmp_path: Path) -> None:
+    """Read back, a run's latencies, errors and load are those of its summary."""
+    records = [answered(seq, sent_ms=400.0 * seq, gap_ms=10.0 + seq) for seq in range(120)]
+    load = Load(mode=LoadMode.CONCURRENCY, concurrency=1, num_requests=120)
+    run = summarised(records, load=load)
+    path = tmp_path / "export.json"
+    path.write_text("".join(vllm_json(run, lambda: iter(records))))
+    (side,), ours = read_export(path), side_of(run)
+    for metric, value in ours.values.items():
+        if metric.startswith(("ttft_s", "tpot_s", "icl_s", "e2el_s.")) or metric == "error_ratio":
+            assert side.values[metric] == pytest.approx(value), metric
+    assert differences(ours.workload, side.workload) == ()
 
 
 def test_vllm_bench_of_a_rate_without_drafts(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_a_run_is_like_itself(n: int, slower: float, lost: bool) -> None:
     candidate = only(found)
     assert candidate.metrics
     assert list(candidate.metrics) == [metric for metric in METRICS if metric in candidate.metrics]
-    for metric, pair in candidate.metrics.items():
+    for pair in candidate.metrics.values():
         assert pair.ratio is None or pair.ratio == pytest.approx(1)
         if pair.low is not None and pair.high is not None:
             assert pair.low <= 1 + 1e-9

@@ -19,16 +19,15 @@ def drawn(seed: int, *, requests: int = 100) -> tuple[Cell, Cell]:
     return baseline[0], arm[0]
 
 
-@pytest.mark.parametrize("metric", ["tpot_s.mean", "e2el_s.p50", "requests_per_s"])
+@pytest.mark.parametrize("metric", ["tpot_s.mean", "requests_per_s"])
 def test_its_interval_holds_the_truth_as_often_as_it_says(metric: str) -> None:
-    """In 95 % of 200 pairs, give or take four standard deviations of chance."""
-    truth, hits = true_ratios(WORLD)[metric], 0
-    for seed in range(200):
+    """In 95 % of 120 pairs, give or take four standard deviations of chance."""
+    truth, hits = true_ratios(WORLD, requests=100_000)[metric], 0
+    for seed in range(120):
         found = unpaired_ratio(*drawn(seed), metric)
         assert found is not None
         hits += found.estimate.low <= truth <= found.estimate.high
-    assert hits / 200 > 0.95 - 4 * math.sqrt(0.95 * 0.05 / 200)
-    assert hits < 200
+    assert 0.95 - 4 * math.sqrt(0.95 * 0.05 / 120) < hits / 120 < 1
 
 
 def test_it_says_what_it_cannot_see() -> None:

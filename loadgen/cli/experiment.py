@@ -155,6 +155,7 @@ class ExperimentProgress:
     def __init__(self, *, enabled: bool, silent: bool) -> None:
         self._enabled, self._silent = enabled, silent
         self._drawn = False
+        self._minutes: dict[str, float] = {}
 
     def tell(self, line: str) -> None:
         """A line of its own."""
@@ -163,11 +164,14 @@ class ExperimentProgress:
             tell(f"loadgen: {line}")
 
     def starting(self, title: str, waited_s: float, last_line: str | None) -> None:
-        """One line that is redrawn; nothing where there is no terminal."""
+        """One line that is redrawn; where there is no terminal, a line a minute."""
+        said = f"{title} · starting for {duration_text(round(waited_s))} · {last_line or ''}"
         if self._enabled and sys.stderr.isatty():
-            said = f"{title} · starting for {duration_text(round(waited_s))} · {last_line or ''}"
             put(sys.stderr, f"\r\033[K{said[: width_of() - 1]}")
             self._drawn = True
+        elif self._enabled and waited_s // 60 > self._minutes.get(title, 0):
+            self._minutes[title] = waited_s // 60
+            tell(said)
 
     def cell(self, live: LiveCounts, title: str, after_s: float | None) -> AbstractAsyncContextManager[object]:
         """The progress of a run, with the time that is left for the whole experiment."""

@@ -20,7 +20,7 @@ from loadgen.core.record import Outcome
 from loadgen.core.request import Phase
 from loadgen.core.run import LoadMode
 from loadgen.options.predict import ModelOptions, PredictOptions
-from loadgen.wiring.experiment import length_remarks
+from loadgen.wiring.experiment import footing_remarks, length_remarks
 from loadgen.wiring.predict import predicted
 
 RESULT_SCHEMA = "loadgen.result/1"
@@ -61,7 +61,7 @@ def experiment_result(path: Path) -> ExperimentResult:
             _add(found[cell.arm], cell, folder.cell(cell))
     if not found[plan.baseline].runs:
         raise StoreError(f"{path}: {plan.baseline.label}, which all is compared with, has no finished cell")
-    notes = [*_footing_remarks(folder, manifest), *length_remarks(folder, plan), *_missing(plan, finished)]
+    notes = [*footing_remarks(folder, plan), *length_remarks(folder, plan), *_missing(plan, finished)]
     texts = _losslessness(manifest, found)
     return ExperimentResult(
         experiment_id=manifest.experiment_id,
@@ -174,16 +174,3 @@ def _missing(plan: Plan, finished: Container[str]) -> Iterator[str]:
         levels = [cell.level.name for cell in sitting.cells if cell.name not in finished]
         if levels:
             yield f"{sitting.name}: not measured at {', '.join(levels)}"
-
-
-def _footing_remarks(folder: ExperimentFolder, manifest: ExperimentManifest) -> Iterator[str]:
-    """What speaks against the comparison by the servers' own accounts, each remark once."""
-    said: dict[str, None] = {}
-    for sitting in manifest.plan.sittings:
-        for start in folder.sitting(sitting).starts:
-            if start.footing is not None:
-                said.update(dict.fromkeys(f"{sitting.arm.label}: {each}" for each in start.footing.objections))
-                if start.footing.unverified:
-                    named = ", ".join(start.footing.unverified)
-                    said[f"not verified to be equal, since not every server tells: {named}"] = None
-    yield from said

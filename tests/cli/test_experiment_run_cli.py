@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from loadgen.cli.app import run_command_line
+from loadgen.cli.experiment import ExperimentProgress
 from tests.wiring.experiments import begun, experiment_file, little
 
 
@@ -66,6 +67,16 @@ def test_a_budget_that_does_not_do(tmp_path: Path, capsys: pytest.CaptureFixture
     assert err.startswith("loadgen: budget: it should take ")
     assert "--yes" in err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_start_that_takes_minutes_is_said_once_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where there is no terminal: for how long, and what the server says."""
+    display = ExperimentProgress(enabled=True, silent=False)
+    for waited_s in (1.0, 59.9, 60.1, 61.0, 119.0, 121.0):
+        display.starting("sitting 1 of 2", waited_s, "loading weights")
+    assert capsys.readouterr().err.splitlines() == [
+        f"sitting 1 of 2 · starting for {minutes} · loading weights" for minutes in ("1m 00s", "2m 01s")
+    ]
 
 
 @pytest.mark.slow

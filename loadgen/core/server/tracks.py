@@ -48,6 +48,7 @@ def server_tracks(scrapes: Iterable[Scrape]) -> tuple[tuple[Track[ServerSample],
 
     A front end may show one process under several addresses. Two pages are of one process when they have the same
     engine and start and once the very same counters, above zero: the sums of seconds among them do not meet by chance.
+    Where a page shows neither a start nor seconds, replicas that share a load evenly would look the same: both count.
     """
     kept: list[Track[ServerSample]] = []
     owners: dict[tuple[str, float | None, Counters], Track[ServerSample]] = {}
@@ -86,10 +87,13 @@ def _gpu_reading(page: Scrape, name: str) -> Reading[GpuSample]:
 
 
 def _shown(track: Track[ServerSample]) -> list[tuple[str, float | None, Counters]]:
-    """What tells a process from others: each state of its counters in which anything is above zero."""
+    """What tells a process from others: each state of its counters that no other is likely to show."""
     samples = [each.sample for each in track.readings if each.sample is not None]
-    return [(track.name, each.started_unix_s, each.counters) for each in samples if _counted(each.counters)]
+    return [(track.name, each.started_unix_s, each.counters) for each in samples if _telling(each)]
 
 
-def _counted(counters: Counters) -> bool:
-    return any(any(value) if isinstance(value, tuple) else value for value in astuple(counters))
+def _telling(sample: ServerSample) -> bool:
+    counted = sample.counters
+    if sample.started_unix_s is None:
+        return any((counted.queue_s, counted.prefill_s, counted.decode_s))
+    return any(any(value) if isinstance(value, tuple) else value for value in astuple(counted))

@@ -182,10 +182,12 @@ def test_one_process_under_two_addresses_counts_once() -> None:
 
 
 def test_two_processes_that_merely_look_alike_count_twice() -> None:
-    """Fresh replicas are both at zero; another start, or sums of seconds that differ, tell two apart."""
+    """Fresh replicas are at zero, and even work proves nothing without a start or seconds, which tell two apart."""
     fresh = [page(0, sample(drafts=0)), page(0, sample(drafts=0), source="1")]
     ended = [page(1, sample(drafts=4, queue_s=0.25)), page(1, sample(drafts=4, queue_s=0.26), source="1")]
     assert whole_run(fresh + ended).counters.drafts == 8
+    even = [page(at, sample(started=None, drafts=4 * at), source=source) for at in (0, 1) for source in ("0", "1")]
+    assert whole_run(even).counters.drafts == 8
     others = [
         page(0, sample(drafts=1)),
         page(0, sample(drafts=1, started=5.0), source="1"),

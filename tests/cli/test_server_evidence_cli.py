@@ -155,6 +155,7 @@ def test_a_page_that_goes_in_the_middle_is_said(measure: Run) -> None:
     assert kinds(summary) & set(SOUND) == {"scrape_failed"}
 
 
+@pytest.mark.slow
 def test_prompts_are_kept_apart_in_the_cache_by_salt_or_reset(
     baseline: ChildServer, measure: Run, tmp_path: Path
 ) -> None:

@@ -1,18 +1,31 @@
 """A comparison of arms as terminal text and as a page."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from xml.etree import ElementTree
 
 import pytest
 from rich.cells import cell_len
 
 from loadgen.core.comparison.arms import ArmLadder, ArmsComparison, compare
 from loadgen.core.comparison.crossover import Crossover, NoCrossover
-from loadgen.report.comparison import comparison_html, comparison_text
-from loadgen.report.comparison.charts import length_charts, load_charts, speedup_chart
-from loadgen.report.comparison.words import conclusion, crossover_figure, pays_text
+from loadgen.core.comparison.losslessness import Sampling
+from loadgen.report.comparison import comparison_html, comparison_text, document_charts
+from loadgen.report.comparison.charts import length_charts, load_charts, pareto_chart, speedup_chart
+from loadgen.report.comparison.words import (
+    advice,
+    conclusion,
+    crossover_figure,
+    fall_text,
+    losslessness_text,
+    noise_text,
+    pays_text,
+    schedule_texts,
+)
+from loadgen.report.svg import chart_svg
 from tests.core.comparison.ladders import BASELINE, EAGLE, ladder
-from tests.report.comparisons import hostile_arms, three_arms
+from tests.report.comparisons import explained_arms, hostile_arms, three_arms
 from tests.report.test_html import Page, structure
 
 
@@ -37,6 +50,17 @@ def test_a_comparison_reads_as_agreed(comparison: ArmsComparison, golden) -> Non
 def test_a_comparison_looks_as_agreed(comparison: ArmsComparison, golden) -> None:
     """The structure of its page."""
     golden.check("comparison.html", structure(comparison_html(comparison)))
+
+
+def test_an_explained_comparison_reads_as_agreed(golden) -> None:
+    """With its noise floor, forced runs, bounds, answers, prices and what the servers told."""
+    golden.check("comparison-explained.txt", comparison_text(explained_arms(), width=100))
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_no_line_of_an_explanation_is_wider_than_the_terminal(width: int) -> None:
+    """Columns go before a number is cut."""
+    assert all(cell_len(line) <= width for line in comparison_text(explained_arms(), width=width).splitlines())
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 160])
@@ -193,3 +217,138 @@ def test_the_page_holds_the_comparison(comparison: ArmsComparison) -> None:
     assert raw.keys() == asdict(comparison).keys()
     assert page.texts["td"].count("faster") == 5
     assert page.texts["td"].count("invalid measurement") == 1
+
+
+def test_why_a_speedup_falls_is_said() -> None:
+    """Steps that cost more, or drafts that are accepted less; an arm that does not fall has no such sentence."""
+    eagle, _ = explained_arms().arms
+    words = fall_text(eagle)
+    assert words is not None
+    assert words.startswith("gains less from 1 to 16 because its steps cost more there: a step has to emit 1.48 times")
+    assert eagle.fall is not None
+    traffic = fall_text(replace(eagle, fall=replace(eagle.fall, length_share=0.8)))
+    assert traffic is not None
+    assert "because fewer of its drafts are accepted" in traffic
+    assert "That is the traffic, not the cost of steps." in traffic
+    assert fall_text(replace(eagle, fall=None)) is None
+
+
+def test_what_texts_say_is_said() -> None:
+    """Both ways of being lossy, and that an arm which is not accused was only not caught."""
+    eagle, lookup = explained_arms().arms
+    assert losslessness_text(eagle) == (
+        "leaves answers alone as far as can be seen. The baseline's to the end are 97.5%, with a difference every 1600"
+        " words; of the baseline's second start 97.5%, with a difference every 1600 words (p = 0.520)."
+    )
+    assert losslessness_text(lookup) == (
+        "is lossy: its answers leave the baseline's more than those leave one another. The baseline's to the end are"
+        " 7.0%, with a difference every 17.1 words; of the baseline's second start 97.5%, with a difference every 1600"
+        " words (p < 0.001)."
+    )
+    found = lookup.losslessness
+    assert found is not None
+    alike = replace(found, sampling=Sampling.SAMPLED, arm=replace(found.arm, identical_ratio=1.0))
+    words = losslessness_text(replace(lookup, losslessness=alike))
+    assert words is not None
+    assert words.startswith("is lossy: its answers are more alike than the baseline's are.")
+    assert losslessness_text(replace(lookup, losslessness=None)) is None
+
+
+def test_what_to_run_is_said_and_can_be_pasted() -> None:
+    """By level and by batch size; methods that pay nowhere are not offered."""
+    comparison = explained_arms()
+    assert advice(comparison) == "at 1 to 16 EAGLE-3 (k = 3)"
+    alone = replace(comparison, choices=tuple(replace(each, arm="baseline") for each in comparison.choices))
+    assert advice(alone) == "at 1 to 16 Baseline, since nothing is faster for certain"
+    first, second = map(json.loads, schedule_texts(comparison))
+    assert first == {
+        "method": "eagle3",
+        "num_speculative_tokens": 3,
+        "num_speculative_tokens_per_batch_size": [[1, 16, 3]],
+    }
+    assert second["num_speculative_tokens_per_batch_size"][-1][-1] == 0
+    never = tuple(replace(each, draft_tokens_by_batch=((1, 16, 0),)) for each in comparison.schedules)
+    assert schedule_texts(replace(comparison, schedules=never)) == []
+
+
+def test_a_baseline_that_differs_from_itself_for_certain_is_told() -> None:
+    """How far it may, and at which levels it does."""
+    comparison = explained_arms()
+    told = noise_text(comparison)
+    assert told is not None
+    assert told.startswith("the baseline may differ from itself by up to ")
+    assert told.endswith("At 1, 4, 16 it does differ for certain, so something else changed between starts")
+    assert noise_text(three_arms()) is None
+
+
+def test_the_noise_floor_is_drawn_around_no_gain() -> None:
+    """As a band, which never makes the chart higher than the arms do."""
+    comparison = explained_arms()
+    *arms, line = speedup_chart(comparison).lines
+    top = max(high for arm in arms for high in arm.high or () if high is not None)
+    assert line.low is not None
+    assert line.high is not None
+    assert all(low is not None and 0.9 < low < 1 for low in line.low)
+    assert all(high is not None and 1 < high < 1.1 for high in line.high)
+    assert comparison.again is not None
+    first, *others = comparison.again.levels
+    assert first.gain is not None
+    wild = replace(first.gain.verdict, speedup=replace(first.gain.verdict.speedup, high=90.0))
+    again = replace(comparison.again, levels=(replace(first, gain=replace(first.gain, verdict=wild)), *others))
+    noisy = speedup_chart(replace(comparison, again=again)).lines[-1]
+    assert noisy.high is not None
+    assert noisy.high[0] == top
+
+
+def test_users_and_servers_are_drawn_against_each_other() -> None:
+    """A line an arm, each point a level: tokens a second for one user over tokens a second in all."""
+    comparison = explained_arms()
+    chart = pareto_chart(comparison)
+    assert [line.label for line in chart.lines] == ["Baseline", "EAGLE-3 (k = 3)", "N-gram (k = 7)"]
+    assert list(chart.x) == sorted(chart.x)
+    for line in chart.lines:
+        assert sum(value is not None for value in line.values) == 3
+    assert max(value for value in chart.lines[1].values if value is not None) == pytest.approx(1000 / 9, rel=0.01)
+
+
+def test_charts_go_into_documents() -> None:
+    """Well-formed SVG files that hold no script, with every line, its band and its label in them."""
+    charts = document_charts(explained_arms())
+    assert [chart.id for chart in charts] == [
+        "arms-speedup",
+        "arms-pareto",
+        "arms-positions",
+        "arms-tpot",
+        "arms-tokens",
+        "arms-length-0",
+        "arms-length-1",
+    ]
+    for chart in charts:
+        drawn = ElementTree.fromstring(chart_svg(chart))
+        texts = [element.text for element in drawn.iter("{http://www.w3.org/2000/svg}text")]
+        assert {chart.title, chart.x_label, *(line.label for line in chart.lines)} <= set(texts)
+        assert not [element for element in drawn.iter() if "script" in element.tag]
+        points = list(drawn.iter("{http://www.w3.org/2000/svg}circle"))
+        assert len(points) == sum(value is not None for line in chart.lines for value in line.values)
+        width, height = (float(value) for value in drawn.attrib["viewBox"].split()[2:])
+        assert all(0 <= float(point.attrib["cx"]) <= width for point in points)
+        assert all(0 <= float(point.attrib["cy"]) <= height for point in points)
+    bands = chart_svg(charts[0]).count("fill-opacity")
+    assert bands == sum(line.low is not None for line in charts[0].lines)
+
+
+def test_hostile_labels_stay_text_in_an_svg(hostile_text: str) -> None:
+    """Nothing of them becomes an element."""
+    for chart in document_charts(hostile_arms(hostile_text)):
+        drawn = ElementTree.fromstring(chart_svg(chart))
+        names = {element.tag.rpartition("}")[2] for element in drawn.iter()}
+        assert names <= {"svg", "rect", "text", "path", "circle"}
+
+
+def test_two_ladders_share_a_page() -> None:
+    """Each has its sections, verdict and charts, with ids of their own; the data has both."""
+    page = Page(comparison_html(three_arms(), explained_arms()))
+    assert [each["name"] for each in page.script("raw")["ladders"]] == ["made up", "made up, explained"]
+    ids = [chart["id"] for chart in page.script("charts")]
+    assert len(set(ids)) == len(ids)
+    assert {"arms-speedup", "arms-speedup-1"} <= set(ids)

@@ -19,7 +19,7 @@ from loadgen.report.comparison import comparison_html
 from loadgen.report.html import run_html, sweep_html
 from loadgen.report.prediction import prediction_html
 from loadgen.report.words import milliseconds
-from tests.report.comparisons import hostile_arms, three_arms
+from tests.report.comparisons import explained_arms, hostile_arms, three_arms
 
 VOID = {"meta", "link", "br"}
 
@@ -78,6 +78,8 @@ def pages(
         "empty sweep": sweep_html(empty_sweep),
         "prediction": prediction_html(prediction),
         "comparison": comparison_html(three_arms()),
+        "explained comparison": comparison_html(explained_arms()),
+        "two ladders": comparison_html(three_arms(), explained_arms()),
         "hostile comparison": comparison_html(hostile_arms(hostile_text)),
     }
 

@@ -15,7 +15,7 @@ from loadgen.core.simulation.prediction import Prediction
 from loadgen.report.comparison import comparison_html
 from loadgen.report.html import run_html, sweep_html
 from loadgen.report.prediction import prediction_html
-from tests.report.comparisons import three_arms
+from tests.report.comparisons import explained_arms, three_arms
 
 pytestmark = pytest.mark.slow
 
@@ -103,7 +103,7 @@ def test_every_chart_is_drawn_without_a_complaint(
         run_html(analysis, manifest),
         sweep_html(sweep),
         prediction_html(prediction),
-        comparison_html(three_arms()),
+        comparison_html(three_arms(), explained_arms()),
     )
     for page in pages:
         dom, console = browser.dump(page, width=width)

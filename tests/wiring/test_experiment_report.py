@@ -1,0 +1,144 @@
+"""What an experiment came to, read from its folder."""
+
+import json
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from loadgen.adapters.store.experiment_folder import CELLS, ExperimentFolder
+from loadgen.cli.app import run_command_line
+from loadgen.core.comparison.losslessness import Sampling
+from loadgen.core.errors import StoreError
+from loadgen.wiring.experiment_report import experiment_result
+from tests.wiring.experiments import experiment_file, little, run
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> ExperimentFolder:
+    """A baseline, itself again and another server, whose answers are shorter, over two ladders of one level each."""
+    path = experiment_file(
+        tmp_path_factory.mktemp("measured"),
+        {"baseline": little(), "other": little("tokens=2")},
+        load={"concurrency": [2], "request_rate": [40]},
+        level={"num_requests": 12, "warmup_requests": 1},
+        workload={"synthetic": {"input_tokens": 32, "output_tokens": 3}, "temperature": 0},
+        noise="aa",
+        losslessness="greedy",
+        price_per_hour=2.0,
+    )
+    return run(path).folder
+
+
+def test_an_experiment_is_read_from_its_folder(measured: ExperimentFolder) -> None:
+    """A comparison for each ladder, with arms and levels as planned, prices, and what the arms did not do alike."""
+    result = experiment_result(measured.path)
+    assert result.experiment_id == measured.load_manifest().experiment_id
+    assert [comparison.variable for comparison in result.ladders] == ["concurrency", "request_rate_rps"]
+    assert [comparison.baseline.levels[0].level for comparison in result.ladders] == [2, 40]
+    comparison = result.ladders[0]
+    assert [ladder.arm.name for ladder in comparison.ladders] == ["baseline", "other", "baseline-again"]
+    assert [[level.requests for level in ladder.levels] for ladder in comparison.ladders] == [[12]] * 3
+    assert comparison.price_per_hour == 2
+    assert any("other at c2: answers have 2.0 tokens" in note for note in comparison.notes)
+    assert any(note.startswith("not verified to be equal") for note in comparison.notes)
+
+
+def test_texts_are_compared_over_all_levels(measured: ExperimentFolder) -> None:
+    """Of measured requests, against both starts of the baseline."""
+    for comparison in experiment_result(measured.path).ladders:
+        found = comparison.arms[0].losslessness
+        assert found is not None
+        assert (found.sampling, found.requests, found.lossy) == (Sampling.GREEDY, 24, True)
+        assert found.reference.identical_ratio == 1
+        assert (found.arm.pairs, found.arm.shared_words) == (48, 2)
+
+
+def test_the_same_folder_says_the_same_again(measured: ExperimentFolder) -> None:
+    """Permutations included."""
+    assert experiment_result(measured.path) == experiment_result(measured.path)
+
+
+def test_what_is_not_there_is_told(measured: ExperimentFolder, tmp_path: Path) -> None:
+    """An experiment that is not through is reported as far as it came; without the baseline there is nothing to say."""
+    part = tmp_path / "part"
+    shutil.copytree(measured.path, part)
+    shutil.rmtree(part / CELLS / "r1-other" / "c2")
+    concurrency, rates = experiment_result(part).ladders
+    assert "r1-other: not measured at c2" in concurrency.notes
+    assert concurrency.arms == ()
+    assert [level.level for level in rates.arms[0].levels] == [40]
+    shutil.rmtree(part / CELLS / "r1-baseline")
+    with pytest.raises(StoreError, match="baseline, which all is compared with, has no finished cell"):
+        experiment_result(part)
+
+
+def test_the_command(measured: ExperimentFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Text or JSON on stdout, a page and charts where they are wanted."""
+    page, charts = tmp_path / "report.html", tmp_path / "deep" / "charts"
+    command = ["experiment", "report", str(measured.path)]
+    assert run_command_line([*command, "--html", str(page), "--svg", str(charts)]) == 0
+    said = capsys.readouterr()
+    assert "Does it pay" in said.out
+    assert "Is lossy: its answers leave the baseline's more than those leave one another." in " ".join(said.out.split())
+    assert f"wrote {page}\n" in said.err
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert list(charts.iterdir())
+    for chart in charts.iterdir():
+        ElementTree.fromstring(chart.read_text())
+    assert run_command_line([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["schema"] == "loadgen.result/1"
+    assert found["ladders"][0]["schema"] == "loadgen.comparison/1"
+    assert found["ladders"][0]["arms"][0]["losslessness"]["lossy"] is True
+    assert run_command_line([*command, "--html", "-"]) == 0
+    assert capsys.readouterr().out.startswith("<!DOCTYPE html>")
+
+
+def test_a_folder_that_holds_no_experiment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2, and what was expected there."""
+    assert run_command_line(["experiment", "report", str(tmp_path)]) == 2
+    assert "expected the folder of an experiment" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_lossy_verifier_is_caught_and_a_lossless_one_is_not(tmp_path: Path) -> None:
+    """On simulated servers, one token in twenty is another than the model's choice. Forced runs explain both arms."""
+    server = {"gpu": "h100", "target": "llama-3.1-8b", "workload": "chat"}
+    drafting = {"method": "eagle3", "draft_tokens": 3}
+    path = experiment_file(
+        tmp_path,
+        {
+            "baseline": {"sim": server},
+            "exact": {"sim": server, **drafting},
+            "lossy": {"sim": server | {"fault": ["lossy=5%"]}, **drafting},
+        },
+        workload={
+            "synthetic": {"input_tokens": 64, "output_tokens": 24},
+            "ignore_eos": True,
+            "temperature": 0,
+        },
+        load={"concurrency": [4]},
+        level={"num_requests": 16, "warmup_requests": 4},
+        noise="aa",
+        explain="forced",
+        losslessness="greedy",
+    )
+    (comparison,) = experiment_result(run(path).folder.path).ladders
+    exact, lossy = comparison.arms
+    assert exact.losslessness is not None
+    assert lossy.losslessness is not None
+    assert (exact.losslessness.lossy, lossy.losslessness.lossy) == (False, True)
+    assert exact.losslessness.arm.identical_ratio == 1
+    for arm in comparison.arms:
+        (level,) = arm.levels
+        assert level.expected is not None
+        assert level.expected.bounds is not None
+        assert level.explanation is not None
+        assert level.explanation.needed is not None
+        assert 1 < level.explanation.needed.length.value < 1.6
+        assert level.explanation.perfect_drafter is not None
+        assert level.gain is not None
+        assert level.explanation.perfect_drafter.value > level.gain.verdict.speedup.value > 1
+        assert set(level.told.acceptance_length_by_origin) == {"counters", "per_request", "stream"}

@@ -10,7 +10,8 @@ import numpy as np
 from loadgen.adapters.store.experiment_folder import ExperimentFolder, ExperimentManifest
 from loadgen.adapters.store.run_folder import RunFolder
 from loadgen.core.analysis.columns import Columns
-from loadgen.core.comparison.arms import Arm, ArmRun, ArmsComparison, Expectation, compare
+from loadgen.core.comparison.arms import Arm, ArmRun, ArmsComparison, Expectation
+from loadgen.core.comparison.assembly import compare
 from loadgen.core.comparison.cell import cell_of
 from loadgen.core.comparison.losslessness import Losslessness, Sampling, losslessness
 from loadgen.core.errors import StoreError

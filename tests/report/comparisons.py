@@ -3,7 +3,8 @@
 from dataclasses import replace
 from functools import cache
 
-from loadgen.core.comparison.arms import Arm, ArmRun, ArmsComparison, Expectation, compare
+from loadgen.core.comparison.arms import Arm, ArmRun, ArmsComparison, Expectation
+from loadgen.core.comparison.assembly import compare
 from loadgen.core.comparison.losslessness import Agreement, Losslessness, Sampling
 from loadgen.core.metrics.summary import Finding, RequestTimes, Speculation, Verdict
 from loadgen.core.server.configuration import ServerConfiguration

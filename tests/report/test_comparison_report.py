@@ -8,7 +8,8 @@ from xml.etree import ElementTree
 import pytest
 from rich.cells import cell_len
 
-from loadgen.core.comparison.arms import ArmLadder, ArmsComparison, compare
+from loadgen.core.comparison.arms import ArmLadder, ArmsComparison
+from loadgen.core.comparison.assembly import compare
 from loadgen.core.comparison.crossover import Crossover, NoCrossover
 from loadgen.core.comparison.losslessness import Sampling
 from loadgen.report.comparison import comparison_html, comparison_text, document_charts
@@ -225,6 +226,7 @@ def test_why_a_speedup_falls_is_said() -> None:
     words = fall_text(eagle)
     assert words is not None
     assert words.startswith("gains less from 1 to 16 because its steps cost more there: a step has to emit 1.48 times")
+    assert " as many tokens to pay, by forced runs 1.39 times for drafting and verifying alone, and emits 1.00" in words
     assert eagle.fall is not None
     traffic = fall_text(replace(eagle, fall=replace(eagle.fall, length_share=0.8)))
     assert traffic is not None
@@ -236,14 +238,14 @@ def test_why_a_speedup_falls_is_said() -> None:
 def test_what_texts_say_is_said() -> None:
     """Both ways of being lossy, and that an arm which is not accused was only not caught."""
     eagle, lookup = explained_arms().arms
+    reference = "of those of the baseline's second start 97.5%, with a difference every 1600 words"
     assert losslessness_text(eagle) == (
-        "leaves answers alone as far as can be seen. The baseline's to the end are 97.5%, with a difference every 1600"
-        " words; of the baseline's second start 97.5%, with a difference every 1600 words (p = 0.520)."
+        "leaves answers alone as far as can be seen. Of them 97.5% are the baseline's to the end, with a difference"
+        f" every 1600 words; {reference} (p = 0.520)."
     )
     assert losslessness_text(lookup) == (
-        "is lossy: its answers leave the baseline's more than those leave one another. The baseline's to the end are"
-        " 7.0%, with a difference every 17.1 words; of the baseline's second start 97.5%, with a difference every 1600"
-        " words (p < 0.001)."
+        "is lossy: its answers leave the baseline's more than those leave one another. Of them 7.0% are the baseline's"
+        f" to the end, with a difference every 17.1 words; {reference} (p < 0.001)."
     )
     found = lookup.losslessness
     assert found is not None
@@ -260,6 +262,8 @@ def test_what_to_run_is_said_and_can_be_pasted() -> None:
     assert advice(comparison) == "at 1 to 16 EAGLE-3 (k = 3)"
     alone = replace(comparison, choices=tuple(replace(each, arm="baseline") for each in comparison.choices))
     assert advice(alone) == "at 1 to 16 Baseline, since nothing is faster for certain"
+    lossy = tuple(replace(each, arm="ngram") for each in comparison.choices)
+    assert advice(replace(comparison, choices=lossy)) == "at 1 to 16 N-gram (k = 7) (lossy)"
     first, second = map(json.loads, schedule_texts(comparison))
     assert first == {
         "method": "eagle3",

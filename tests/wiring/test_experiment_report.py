@@ -81,7 +81,9 @@ def test_the_command(measured: ExperimentFolder, tmp_path: Path, capsys: pytest.
     assert run_command_line([*command, "--html", str(page), "--svg", str(charts)]) == 0
     said = capsys.readouterr()
     assert "Does it pay" in said.out
-    assert "Is lossy: its answers leave the baseline's more than those leave one another." in " ".join(said.out.split())
+    assert "It is lossy: its answers leave the baseline's more than those leave one another." in " ".join(
+        said.out.split()
+    )
     assert f"wrote {page}\n" in said.err
     assert page.read_text().startswith("<!DOCTYPE html>")
     assert list(charts.iterdir())

@@ -1,26 +1,20 @@
 """Arms against a baseline over a ladder of load: all that a report of them says, as values."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import groupby
-from types import MappingProxyType
 
 from loadgen.core.comparison.cell import Cell
-from loadgen.core.comparison.choice import Choice, Schedule, choices, schedules
-from loadgen.core.comparison.crossover import Crossover, crossover
-from loadgen.core.comparison.explanation import Explanation, Fall, Told, explanation, fall, told
+from loadgen.core.comparison.choice import Choice, Schedule
+from loadgen.core.comparison.crossover import Crossover
+from loadgen.core.comparison.explanation import Explanation, Fall, Told
 from loadgen.core.comparison.losslessness import Losslessness
-from loadgen.core.comparison.pareto import OperatingPoint, operating_point, pareto_front
-from loadgen.core.comparison.ratio import METRICS, Ratio, ratio
-from loadgen.core.comparison.verdict import LevelVerdict, faster_up_to, verdicts
+from loadgen.core.comparison.pareto import OperatingPoint
+from loadgen.core.comparison.verdict import LevelVerdict
 from loadgen.core.metrics.summary import Summary, Verdict
 from loadgen.core.simulation.prediction import Bounds
 from loadgen.core.stats.bootstrap import Estimate
 
 COMPARISON_SCHEMA = "loadgen.comparison/1"
-
-_HEADLINE = "tpot_s.mean"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,200 +141,3 @@ class ArmsComparison:
     def valid(self) -> bool:
         """Whether every measurement of it is."""
         return all(level.measurement.valid for ladder in self.ladders for level in ladder.levels)
-
-
-def compare(
-    name: str,
-    variable: str,
-    runs: Mapping[Arm, Sequence[ArmRun]],
-    *,
-    baseline: Arm,
-    again: tuple[Arm, Sequence[ArmRun]] | None = None,
-    forced: Mapping[Arm, Mapping[int, Sequence[ArmRun]]] = MappingProxyType({}),
-    expected: Mapping[Arm, Mapping[float, Expectation]],
-    losslessness: Mapping[str, Losslessness] = MappingProxyType({}),
-    price_per_hour: float | None = None,
-    notes: Sequence[str] = (),
-) -> ArmsComparison:
-    """Every other arm against `baseline`, in the order of `runs`: for each level one run of each arm and repeat.
-
-    `again` is the baseline's second start, `forced` has the runs of an arm with its acceptance forced, by tokens a
-    step, `losslessness` what texts show, by arm. A repeat that one side of a comparison lacks does not count for the
-    other.
-    Raises ConfigError when runs that are to be compared did not send the same requests.
-    """
-    assembly = _Assembly(baseline=_by_level(runs[baseline]), price_per_hour=price_per_hour, notes=dict.fromkeys(notes))
-    itself, noise = None, None
-    if again is not None:
-        itself, noise = assembly.ladder(*again), assembly.noise(again[1])
-    arms = tuple(
-        assembly.ladder(
-            arm,
-            ran,
-            noise=noise,
-            forced=forced.get(arm, {}),
-            expected=expected.get(arm, {}),
-            losslessness=losslessness.get(arm.name),
-        )
-        for arm, ran in runs.items()
-        if arm != baseline
-    )
-    levels = list(assembly.baseline)
-    ladders = {ladder.arm: ladder.verdicts for ladder in arms}
-    drafting = {
-        (arm.method, arm.draft_tokens): ladder
-        for arm, ladder in ladders.items()
-        if arm.method is not None and arm.draft_tokens is not None
-    }
-    points = [
-        operating_point([run.cell for run in found]) for ran in runs.values() for found in _by_level(ran).values()
-    ]
-    return ArmsComparison(
-        name=name,
-        variable=variable,
-        repeats=len({run.cell.repeat for run in runs[baseline]}),
-        baseline=ArmLadder(
-            arm=baseline,
-            levels=tuple(assembly.level(ran) for ran in assembly.baseline.values()),
-            crossover=None,
-            faster_up_to=None,
-            fall=None,
-            losslessness=None,
-        ),
-        arms=arms,
-        again=itself,
-        choices=choices(levels, baseline.name, {arm.name: ladder for arm, ladder in ladders.items()}),
-        schedules=schedules(levels, drafting) if variable == "concurrency" else (),
-        pareto=pareto_front([point for point in points if point is not None]),
-        price_per_hour=price_per_hour,
-        notes=tuple(assembly.notes),
-    )
-
-
-_Levels = Mapping[float, Sequence[ArmRun]]
-
-
-def _by_level(runs: Sequence[ArmRun]) -> dict[float, list[ArmRun]]:
-    ordered = sorted(runs, key=lambda run: run.cell.level)
-    return {level: list(found) for level, found in groupby(ordered, key=lambda run: run.cell.level)}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Assembly:
-    """What all ladders share; `notes` is filled on the way, as an ordered set."""
-
-    baseline: _Levels
-    price_per_hour: float | None
-    notes: dict[str, None]
-
-    def noise(self, again: Sequence[ArmRun]) -> dict[float, Ratio]:
-        """The headline ratio of the baseline against itself, by level."""
-        found = {level: self._ratios(ran) for level, ran in _by_level(again).items() if level in self.baseline}
-        return {level: ratios[_HEADLINE] for level, ratios in found.items() if _HEADLINE in ratios}
-
-    def ladder(
-        self,
-        arm: Arm,
-        runs: Sequence[ArmRun],
-        *,
-        noise: Mapping[float, Ratio] | None = None,
-        forced: Mapping[int, Sequence[ArmRun]] = MappingProxyType({}),
-        expected: Mapping[float, Expectation] = MappingProxyType({}),
-        losslessness: Losslessness | None = None,
-    ) -> ArmLadder:
-        levels = _by_level(runs)
-        forced_levels = {length: _by_level(ran) for length, ran in forced.items()}
-        ratios = {level: self._ratios(ran) for level, ran in levels.items() if level in self.baseline}
-        headlines = {level: found[_HEADLINE] for level, found in ratios.items() if _HEADLINE in found}
-        claims = dict(zip(headlines, verdicts(list(headlines.values()), noise), strict=True))
-        self.notes.update(
-            {note.value: None for found in ratios.values() for each in found.values() for note in each.notes}
-        )
-        made = []
-        for level, ran in levels.items():
-            gain = why = None
-            if level in claims:
-                gain = Gain(
-                    verdict=claims[level],
-                    ratios={metric: each.estimate for metric, each in ratios[level].items()},
-                    left_out_ratio=headlines[level].left_out_ratio,
-                    break_even_length=_break_even(headlines[level], _mean([run.cell.tokens_per_step for run in ran])),
-                )
-                why = self._why(
-                    arm, ran, {length: found[level] for length, found in forced_levels.items() if level in found}, gain
-                )
-            made.append(self.level(ran, gain=gain, why=why, expected=expected.get(level)))
-        lengths = [level.tokens_per_step for level in made if level.gain is not None]
-        return ArmLadder(
-            arm=arm,
-            levels=tuple(made),
-            crossover=crossover(list(claims), [claim.speedup for claim in claims.values()]) if claims else None,
-            faster_up_to=faster_up_to(list(claims.values())),
-            fall=fall(list(claims.values()), lengths) if claims else None,
-            losslessness=losslessness,
-        )
-
-    def level(
-        self,
-        runs: Sequence[ArmRun],
-        *,
-        gain: Gain | None = None,
-        why: Explanation | None = None,
-        expected: Expectation | None = None,
-    ) -> ArmLevel:
-        point = operating_point([run.cell for run in runs])
-        verdict = [run.summary.verdict for run in runs]
-        rate = None if point is None else point.output_tokens_per_s
-        return ArmLevel(
-            level=runs[0].cell.level,
-            requests=sum(len(run.cell.seq) for run in runs),
-            tpot_s=None if point is None else 1 / point.user_tokens_per_s,
-            output_tokens_per_s=rate,
-            acceptance_length=_mean([run.cell.acceptance_length for run in runs]),
-            tokens_per_step=_mean([run.cell.tokens_per_step for run in runs]),
-            cost_per_million_tokens=None
-            if rate is None or self.price_per_hour is None
-            else self.price_per_hour / 3600 / rate * 1e6,
-            told=told([run.summary for run in runs]),
-            measurement=Verdict(
-                valid=all(each.valid for each in verdict),
-                findings=tuple(finding for each in verdict for finding in each.findings),
-            ),
-            gain=gain,
-            explanation=why,
-            expected=expected,
-        )
-
-    def _ratios(self, arm: Sequence[ArmRun]) -> dict[str, Ratio]:
-        first, second = _of_common_repeats(self.baseline[arm[0].cell.level], arm)
-        if not second:
-            return {}
-        return {metric: found for metric in METRICS if (found := ratio(first, second, metric)) is not None}
-
-    def _why(self, arm: Arm, runs: Sequence[ArmRun], forced: Mapping[int, Sequence[ArmRun]], gain: Gain) -> Explanation:
-        baseline, own, *rest = _of_common_repeats(self.baseline[runs[0].cell.level], runs, *forced.values())
-        return explanation(
-            baseline,
-            own,
-            {length: cells for length, cells in zip(forced, rest, strict=True) if cells},
-            speedup=gain.verdict.speedup.value,
-            draft_tokens=arm.draft_tokens,
-            coverage_ratio=told([run.summary for run in runs]).coverage_ratio,
-            forced_coverage_ratio=told([run.summary for run in forced.get(1, ())]).coverage_ratio,
-        )
-
-
-def _of_common_repeats(*sides: Sequence[ArmRun]) -> list[list[Cell]]:
-    common = set.intersection(*({run.cell.repeat for run in side} for side in sides))
-    return [[run.cell for run in side if run.cell.repeat in common] for side in sides]
-
-
-def _break_even(headline: Ratio, tokens_per_step: float | None) -> Estimate | None:
-    """A step of the arm takes its TPOT times the tokens that it emits, one of the baseline its TPOT."""
-    return None if tokens_per_step is None else headline.log_ratio.times(tokens_per_step).estimate()
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    """The geometric mean; None when one has no value."""
-    known = [value for value in values if value is not None and value > 0]
-    return math.prod(known) ** (1 / len(known)) if len(known) == len(values) else None

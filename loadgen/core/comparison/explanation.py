@@ -77,14 +77,15 @@ class Fall:
     """A speedup S = E[L] / L* that is for certain lower at level `high` than at `low`.
 
     `length_ratio` is tokens per step at `high` over those at `low`, `needed_ratio` the same of the tokens that a step
-    has to emit. `length_share` is the share of the fall, in logarithms, that lies in acceptance: below 0 where that
-    even rises.
+    has to emit for what was measured, `step_ratio` what forced runs show of that, drafting and verifying alone.
+    `length_share` is the share of the fall, in logarithms, that lies in acceptance: below 0 where that even rises.
     """
 
     low: float
     high: float
     length_ratio: float
     needed_ratio: float
+    step_ratio: float | None
     length_share: float
 
     @property
@@ -148,20 +149,25 @@ def explanation(
     )
 
 
-def fall(verdicts: Sequence[LevelVerdict], tokens_per_step: Sequence[float | None]) -> Fall | None:
-    """Between the level of most speedup and the highest, ascending; None where the intervals leave doubt that it falls,
-    or tokens per step are not known."""
+def fall(
+    verdicts: Sequence[LevelVerdict], tokens_per_step: Sequence[float | None], needed: Sequence[BreakEven | None]
+) -> Fall | None:
+    """Between the level of most speedup and the highest, from the levels of a ladder, ascending.
+
+    None where the intervals leave doubt that it falls, or tokens per step are not known.
+    """
     best = max(range(len(verdicts)), key=lambda place: verdicts[place].speedup.value)
     before, after = verdicts[best].speedup, verdicts[-1].speedup
-    lengths = tokens_per_step[best], tokens_per_step[-1]
-    if after.high >= before.low or lengths[0] is None or lengths[1] is None:
+    emitted, forced = (tokens_per_step[best], tokens_per_step[-1]), (needed[best], needed[-1])
+    if after.high >= before.low or emitted[0] is None or emitted[1] is None:
         return None
-    length_ratio, speedup_ratio = lengths[1] / lengths[0], after.value / before.value
+    length_ratio, speedup_ratio = emitted[1] / emitted[0], after.value / before.value
     return Fall(
         low=verdicts[best].level,
         high=verdicts[-1].level,
         length_ratio=length_ratio,
         needed_ratio=length_ratio / speedup_ratio,
+        step_ratio=None if forced[0] is None or forced[1] is None else forced[1].length.value / forced[0].length.value,
         length_share=math.log(length_ratio) / math.log(speedup_ratio),
     )
 

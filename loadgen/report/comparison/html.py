@@ -115,9 +115,8 @@ def _choices(comparison: ArmsComparison) -> str:
 
 def _conclusions(comparison: ArmsComparison) -> str:
     sentences = (
-        f"<p><b>{page.foreign(ladder.arm.label)}</b> {page.esc(said)}</p>"
+        f"<p><b>{page.foreign(ladder.arm.label)}</b> {page.esc(' '.join(said_of(ladder, comparison.variable)))}</p>"
         for ladder in comparison.arms
-        for said in said_of(ladder, comparison.variable)
     )
     return page.figure_list(_figure(ladder, comparison) for ladder in comparison.arms) + "".join(sentences)
 

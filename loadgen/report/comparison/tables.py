@@ -6,7 +6,7 @@ from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
 from loadgen.core.comparison.explanation import Explanation
 from loadgen.core.simulation.prediction import Bounds
 from loadgen.core.stats.bootstrap import Estimate
-from loadgen.report.comparison.words import interval, p_value_text
+from loadgen.report.comparison.words import choice_label, interval, p_value_text
 from loadgen.report.tables import TextTable
 from loadgen.report.words import DASH, asked, milliseconds, number, percent, printable, variable_text
 
@@ -23,7 +23,7 @@ def choice_table(comparison: ArmsComparison) -> TextTable:
         rows.append(
             (
                 asked(choice.level),
-                printable(ladder.arm.label),
+                choice_label(ladder),
                 _times(choice.speedup),
                 milliseconds(level.tpot_s),
                 number(level.output_tokens_per_s),

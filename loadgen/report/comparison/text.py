@@ -70,8 +70,7 @@ def _table(title: str, table: TextTable, room: int) -> RenderableType:
 
 def _conclusions(comparison: ArmsComparison) -> Iterable[tuple[str, str]]:
     for ladder in comparison.arms:
-        said = said_of(ladder, comparison.variable)
-        yield printable(ladder.arm.label), "\n".join(f"{each[0].upper()}{each[1:]}" for each in said)
+        yield printable(ladder.arm.label), "\n".join(said_of(ladder, comparison.variable))
     if comparison.arms:
         yield "So run", advice(comparison)
     for text in schedule_texts(comparison):

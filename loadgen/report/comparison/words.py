@@ -136,7 +136,7 @@ def pays_text(crossover: Crossover, variable: str, *, top: float) -> str:
 
 def advice(comparison: ArmsComparison) -> str:
     """What to run at which levels: `at 1 to 16 EAGLE-3; at 64 Baseline, since nothing is faster for certain`."""
-    labels = {ladder.arm.name: printable(ladder.arm.label) for ladder in comparison.ladders}
+    labels = {ladder.arm.name: choice_label(ladder) for ladder in comparison.ladders}
     parts = []
     for name, group in groupby(comparison.choices, key=lambda choice: choice.arm):
         found: list[Choice] = list(group)
@@ -144,6 +144,12 @@ def advice(comparison: ArmsComparison) -> str:
         why = ", since nothing is faster for certain" if name == comparison.baseline.arm.name else ""
         parts.append(f"at {first if first == last else f'{first} to {last}'} {labels[name]}{why}")
     return "; ".join(parts)
+
+
+def choice_label(ladder: ArmLadder) -> str:
+    """An arm that may be run; one that is lossy is not offered without saying so."""
+    lossy = ladder.losslessness is not None and ladder.losslessness.lossy
+    return f"{printable(ladder.arm.label)}{' (lossy)' if lossy else ''}"
 
 
 def fall_text(ladder: ArmLadder) -> str | None:
@@ -154,9 +160,12 @@ def fall_text(ladder: ArmLadder) -> str | None:
     emits, needs = f"{found.length_ratio:.2f}", f"{found.needed_ratio:.2f}"
     between = f"from {asked(found.low)} to {asked(found.high)}"
     if found.cause is Cause.STEPS:
+        steps = ""
+        if found.step_ratio is not None:
+            steps = f", by forced runs {found.step_ratio:.2f} times for drafting and verifying alone"
         return (
             f"gains less {between} because its steps cost more there: a step has to emit {needs} times as many tokens"
-            f" to pay, and emits {emits} times as many."
+            f" to pay{steps}, and emits {emits} times as many."
         )
     return (
         f"gains less {between} because fewer of its drafts are accepted: a step emits {emits} times as many tokens, and"
@@ -177,13 +186,13 @@ def losslessness_text(ladder: ArmLadder) -> str | None:
         claim = "is lossy: its answers leave the baseline's more than those leave one another"
     p_value = p_value_text(found)
     return (
-        f"{claim}. The baseline's to the end are {_agreement_text(found.arm)}; of the baseline's second start"
-        f" {_agreement_text(found.reference)} (p {p_value if p_value.startswith('<') else f'= {p_value}'})."
+        f"{claim}. Of them {_agreement_text(found.arm)}; of those of the baseline's second start"
+        f" {_agreement_text(found.reference, short=True)} (p {p_value if p_value.startswith('<') else f'= {p_value}'})."
     )
 
 
-def _agreement_text(agreement: Agreement) -> str:
-    text = percent(agreement.identical_ratio)
+def _agreement_text(agreement: Agreement, *, short: bool = False) -> str:
+    text = percent(agreement.identical_ratio) + ("" if short else " are the baseline's to the end")
     if agreement.words_to_difference is None:
         return text
     return f"{text}, with a difference every {number(agreement.words_to_difference)} words"
@@ -238,9 +247,9 @@ def forced_text(ladder: ArmLadder) -> str | None:
 
 
 def said_of(ladder: ArmLadder, variable: str) -> list[str]:
-    """What is concluded of an arm, reading on from its name: its speed, why it falls, its answers."""
-    found = (conclusion(ladder, variable), fall_text(ladder), losslessness_text(ladder))
-    return [each for each in found if each is not None]
+    """What is concluded of an arm, the first reading on from its name: its speed, why it falls, its answers."""
+    speed, *others = conclusion(ladder, variable), fall_text(ladder), losslessness_text(ladder)
+    return [speed, *(f"It {each}" for each in others if each is not None)]
 
 
 def load_unit(variable: str) -> str:

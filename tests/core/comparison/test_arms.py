@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from loadgen.core.comparison.arms import ArmRun, ArmsComparison, Expectation, compare
+from loadgen.core.comparison.arms import ArmRun, ArmsComparison, Expectation
+from loadgen.core.comparison.assembly import compare
 from loadgen.core.comparison.crossover import NoCrossover
 from loadgen.core.comparison.verdict import Claim
 from loadgen.core.errors import ConfigError

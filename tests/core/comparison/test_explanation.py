@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from loadgen.core.comparison.arms import Arm, ArmLadder, ArmRun, ArmsComparison, compare
+from loadgen.core.comparison.arms import Arm, ArmLadder, ArmRun, ArmsComparison
+from loadgen.core.comparison.assembly import compare
 from loadgen.core.comparison.explanation import Cause, Explanation, Fall, told
 from loadgen.core.comparison.verdict import Claim
 from loadgen.core.metrics.summary import Gauge, RequestTimes, Speculation
@@ -121,6 +122,7 @@ def test_a_speedup_falls_because_steps_cost_more() -> None:
     assert found.cause is Cause.STEPS
     assert found.length_ratio == pytest.approx(1)
     assert found.needed_ratio == pytest.approx(2.5, rel=0.01)
+    assert found.step_ratio == pytest.approx(44 / 24, rel=0.01)
     assert found.length_share == pytest.approx(0, abs=0.01)
 
 
@@ -131,6 +133,7 @@ def test_a_speedup_falls_because_less_is_accepted() -> None:
     found = fallen(compare("made", "concurrency", runs, baseline=BASELINE, expected={}))
     assert found.cause is Cause.ACCEPTANCE
     assert found.length_ratio == pytest.approx(0.5)
+    assert found.step_ratio is None
     assert found.length_share == pytest.approx(1, rel=0.01)
 
 

@@ -11,10 +11,10 @@ from loadgen.core.comparison.metric_pair import (
     MetricPair,
     is_share,
     is_time,
-    lower_is_better,
     name_of,
 )
 from loadgen.core.comparison.side_by_side import Candidate, SideBySide
+from loadgen.core.metrics.catalogue import CATALOGUE, Better
 from loadgen.report import text_parts
 from loadgen.report.text_parts import INDENT
 from loadgen.report.words import DASH, LATENCY_LABELS, milliseconds, number, percent, printable
@@ -131,7 +131,8 @@ def _mark(metric: str, pair: MetricPair) -> str:
         return ""
     if pair.low <= 1 <= pair.high:
         return _UNCLEAR if pair.low < pair.high else ""
-    return _BETTER if (pair.high < 1) == lower_is_better(metric) else _WORSE
+    lower_is_better = CATALOGUE[name_of(metric)].better is Better.LOWER
+    return _BETTER if (pair.high < 1) == lower_is_better else _WORSE
 
 
 def _remarks(candidate: Candidate) -> Iterator[str]:

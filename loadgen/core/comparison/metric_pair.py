@@ -1,8 +1,7 @@
-"""One metric of two runs, and what is known of a metric from its name."""
+"""One metric of two runs, and what its name tells of it."""
 
 from dataclasses import dataclass
 
-from loadgen.core.metrics.catalogue import CATALOGUE, Better
 from loadgen.core.stats.bootstrap import Estimate
 
 STATISTICS = ("mean", "p50", "p90", "p95", "p99")
@@ -60,9 +59,3 @@ def is_time(metric: str) -> bool:
 def is_share(metric: str) -> bool:
     """Whether it is a share of 0 to 1."""
     return name_of(metric).endswith("_ratio")
-
-
-def lower_is_better(metric: str) -> bool:
-    """As the catalogue says; so are times of other tools, and shares of errors."""
-    name = name_of(metric)
-    return CATALOGUE[name].better is Better.LOWER if name in CATALOGUE else True

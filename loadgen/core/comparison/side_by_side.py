@@ -224,7 +224,9 @@ def _steps(side: Side) -> str:
 
 def _paired(baseline: Side, side: Side) -> bool:
     """Whether both measured the same requests."""
-    if baseline.cell is None or side.cell is None or baseline.requests != side.requests:
+    if baseline.cell is None or side.cell is None:
+        return False
+    if baseline.requests is None or baseline.requests != side.requests:
         return False
     return np.array_equal(baseline.cell.seq, side.cell.seq)
 

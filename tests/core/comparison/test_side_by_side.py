@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from loadgen.core.comparison.gates import parse_gate
 from loadgen.core.comparison.metric_pair import METRICS
 from loadgen.core.comparison.side_by_side import Candidate, SideBySide, side_by_side
+from loadgen.core.comparison.workload import differences, workload_of
 from loadgen.core.errors import ConfigError
 from loadgen.core.run import Load, LoadMode
-from tests.core.analysis.factory import failed
-from tests.core.comparison.sides import at_level, records, side, source
+from tests.core.analysis.factory import failed, manifest, open_loop, unsent
+from tests.core.comparison.sides import DATA, at_level, records, side, source
 
 
 def compared(baseline: object, candidate: object, *gates: str, allow_unlike: bool = False) -> SideBySide:
@@ -127,6 +128,46 @@ def test_goodput_is_compared_for_the_same_objectives_only() -> None:
     assert set(candidate.withheld) == {"goodput_rps", "attainment_ratio"}
     assert "requests_per_s" in candidate.metrics
     assert only(compared(tight, tight)).metrics["attainment_ratio"].ratio == 1
+
+
+def test_acceptance_of_other_steps_is_not_compared() -> None:
+    """A length over the steps that drafted is another quantity than one over all of them."""
+    drafting, all_steps = (
+        replace(side(records(speculates=True)), population=population)
+        for population in ("drafting_steps", "decode_steps")
+    )
+    candidate = only(compared(drafting, all_steps))
+    assert candidate.withheld["acceptance_length"] == "counted over drafting steps and over decode steps"
+    assert "tokens_per_step" in candidate.metrics
+    assert "acceptance_length" in only(compared(drafting, drafting)).metrics
+
+
+def test_what_another_tool_defines_otherwise_is_said() -> None:
+    """Of metrics that both have, and only between tools; and that a file tells part of the workload."""
+    run = side(records())
+    theirs = replace(run, tool="other", requests=None, otherwise={"ttft_s": "they stamp late", "goodput_rps": "theirs"})
+    notes = only(compared(run, theirs)).notes
+    assert "ttft_s: they stamp late" in notes
+    assert not any(note.startswith("goodput_rps") for note in notes)
+    assert "not verified that both had the same workload: a file tells only part of it" in notes
+    assert only(compared(theirs, theirs)).notes == tuple(note for note in notes if not note.startswith("ttft_s"))
+    assert not any("not verified" in note for note in only(compared(run, run)).notes)
+
+
+def test_errors_are_failed_and_dropped_requests() -> None:
+    """Of all that were planned."""
+    run = side([*records(17), failed(17), unsent(18), unsent(19)])
+    assert run.values["error_ratio"] == pytest.approx(3 / 20)
+
+
+def test_a_seed_is_no_difference_of_workloads() -> None:
+    """Neither that of the load nor that of the part of a trace; another part is one."""
+    one, other, longer = (
+        workload_of(manifest(data=DATA | {"part": {"to_s": to_s, "seed": seed}}, load=replace(open_loop(), seed=seed)))
+        for to_s, seed in ((60.0, 1), (60.0, 2), (90.0, 1))
+    )
+    assert differences(one, other) == ()
+    assert [each.setting for each in differences(one, longer)] == ["data.part"]
 
 
 def test_without_records_there_are_no_intervals() -> None:

@@ -1,6 +1,7 @@
 """Ratios of two runs that sent other requests."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -35,6 +36,13 @@ def test_it_says_what_it_cannot_see() -> None:
     found = unpaired_ratio(*drawn(1), "tpot_s.mean")
     assert found is not None
     assert found.notes == (Note.ONE_START, Note.OTHER_REQUESTS)
+
+
+def test_rates_of_an_open_loop_have_none() -> None:
+    """One start says nothing of how they vary; latencies are as ever."""
+    baseline, arm = (replace(cell, closed_loop=False) for cell in drawn(1))
+    assert unpaired_ratio(baseline, arm, "requests_per_s") is None
+    assert unpaired_ratio(baseline, arm, "tpot_s.mean") is not None
 
 
 @pytest.mark.parametrize(("metric", "least"), [("tpot_s.mean", 10), ("tpot_s.p90", 100), ("tpot_s.p95", 200)])

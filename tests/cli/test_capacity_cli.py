@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from loadgen.cli.app import run_command_line
 from loadgen.core.simulation.engine import Engine, Job, Limits
 from loadgen.core.simulation.loop import Simulation, closed_loop, open_loop
 from loadgen.core.simulation.step_time import StepTime
@@ -46,7 +47,9 @@ def stored(out: Path) -> tuple[Path, dict[str, Any]]:
     return path, json.loads((path / "capacity.json").read_text())
 
 
-def test_a_server_that_meets_its_objectives_everywhere(server: TruthServer, tmp_path: Path) -> None:
+def test_a_server_that_meets_its_objectives_everywhere(
+    server: TruthServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The highest level is the capacity; JSON, folder and a later report say the same, each probe is a run."""
     done = capacity(server.url, tmp_path, "--slo", "ttft=500ms", *QUICK, "--max", 2, "--json")
     assert done.returncode == 0, done.stderr
@@ -60,9 +63,8 @@ def test_a_server_that_meets_its_objectives_everywhere(server: TruthServer, tmp_
     assert kept == found
     assert [probe["run_id"] for probe in kept["probes"]] == sorted(run.name for run in (path / "probes").iterdir())
     page = tmp_path.parent / f"{tmp_path.name}.html"
-    line = [sys.executable, "-m", "loadgen", "report", str(path), "--html", str(page)]
-    again = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True)
-    assert "✓ Capacity concurrency 2 or more" in again.stdout
+    assert run_command_line(["report", str(path), "--json", "--html", str(page)]) == 0
+    assert json.loads(capsys.readouterr().out) == found
     assert "Capacity concurrency 2 or more" in page.read_text()
 
 
@@ -94,7 +96,7 @@ def test_an_interrupted_search_reports_what_it_has(server: TruthServer, tmp_path
     assert [probe["verdict"] for probe in stored(tmp_path)[1]["probes"]] == ["pass", "cut_short"]
 
 
-STEP_S, SLOTS, TOKENS = 0.03, 4, 8
+STEP_S, SLOTS, TOKENS = 0.06, 4, 8
 
 
 def engine() -> Engine:
@@ -116,20 +118,18 @@ def attained(simulation: Simulation, limit_s: float) -> float:
 
 
 def at_rate(rate_rps: float) -> Simulation:
-    """Poisson arrivals for long enough to know what they lead to."""
-    rng = np.random.default_rng(2)
-    due_ns = np.cumsum(rng.exponential(1e9 / rate_rps, 2000)).astype(int).tolist()
-    return open_loop(engine(), zip(due_ns, jobs(len(due_ns)), strict=True))
+    """Evenly spaced arrivals for long enough to know what they lead to."""
+    return open_loop(engine(), ((round(place * 1e9 / rate_rps), job) for place, job in enumerate(jobs(400))))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("variable", ["concurrency", "request-rate"])
 def test_the_capacity_of_a_simulated_server_is_that_of_its_model(variable: str, tmp_path: Path) -> None:
-    """Four slots and fixed steps: the interval that is found holds the capacity in virtual time."""
-    limit_s = 0.08 if variable == "concurrency" else 0.15
-    more: tuple[object, ...] = ("--start", 3, "--max", 12)
+    """Four slots and fixed steps: the interval that is found holds the capacity in virtual time, and is narrow."""
+    limit_s = 0.27
+    more: tuple[object, ...] = ("--start", 3, "--max", 12, "--precision", 0.25)
     if variable == "request-rate":
-        more = ("--variable", variable, "--start", 6, "--max", 24, "--precision", 0.3, "--gpus", 2)
+        more = ("--variable", variable, "--burstiness", "inf", "--start", 5, "--precision", 0.5, "--gpus", 2)
     arguments = ("--step-time", f"{STEP_S * 1e3:g}ms", "--max-num-seqs", str(SLOTS))
     with spawn_simulator(*arguments) as simulator:
         done = capacity(
@@ -137,7 +137,7 @@ def test_the_capacity_of_a_simulated_server_is_that_of_its_model(variable: str, 
             tmp_path,
             *("--slo", f"ttft={limit_s * 1e3:g}ms", "--slo-attainment", 0.9, "--seed", 5, "--json"),
             *("--output-tokens", TOKENS, "--input-tokens", 16, *more),
-            timeout_s=150,
+            timeout_s=110,
         )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["capacity"]
@@ -148,9 +148,8 @@ def test_the_capacity_of_a_simulated_server_is_that_of_its_model(variable: str, 
             if attained(closed_loop(engine(), jobs(40 * level), concurrency=level), limit_s) >= 0.9
         ]
         truth: float = max(good)
-        assert found["level"] == truth
     else:
-        rates = np.geomspace(6, 24, 64).tolist()
+        rates = np.geomspace(5, 30, 128).tolist()
         truth = rates[bisect(rates, -0.9, key=lambda rate: -attained(at_rate(rate), limit_s)) - 1]
         assert found["per_gpu"] == found["level"] / 2
-    assert found["low"] <= truth < found["high"]
+    assert found["low"] <= truth < found["high"] <= 2 * found["low"]

@@ -139,7 +139,7 @@ def judge(rule: Rule, level: float, runs: Sequence[Run]) -> Probe:
     evidence = pooled([run.evidence for run in settled or counting[-1:] or [last]])
     low, high = evidence.interval
     attainment = Attainment(ratio=evidence.ratio, low=low, high=high, good=evidence.good, due=evidence.due)
-    verdict, ground, why = _verdict(rule, attainment, runs)
+    verdict, ground, why = _verdict(rule, attainment, last, valid=len(counting))
     return Probe(
         level=level,
         repeat=len(runs),
@@ -155,8 +155,8 @@ def judge(rule: Rule, level: float, runs: Sequence[Run]) -> Probe:
     )
 
 
-def _verdict(rule: Rule, attained: Attainment, runs: Sequence[Run]) -> tuple[Verdict, Ground | None, str]:
-    last, target = runs[-1], rule.attainment_ratio
+def _verdict(rule: Rule, attained: Attainment, last: Run, *, valid: int) -> tuple[Verdict, Ground | None, str]:
+    target = rule.attainment_ratio
     if last.cut_short is not None:
         return Verdict.CUT_SHORT, None, last.cut_short
     if last.invalid is not None and not rule.allow_invalid:
@@ -164,15 +164,15 @@ def _verdict(rule: Rule, attained: Attainment, runs: Sequence[Run]) -> tuple[Ver
     if last.overloaded is not None:
         return Verdict.FAIL, Ground.OVERLOAD, last.overloaded
     said = attainment_words(attained)
-    if len(runs) < rule.repeats:
-        return Verdict.UNDECIDED, None, f"{said}; run {len(runs)} of {rule.repeats}"
+    if valid < rule.repeats:
+        return Verdict.UNDECIDED, None, f"{said}; run {valid} of {rule.repeats}"
     if attained.due and attained.high < target:
         return Verdict.FAIL, Ground.INTERVAL, f"{said}; below {_share(target)}"
     passes = attained.low >= target
     if passes and last.unsettled is None:
         return Verdict.PASS, Ground.INTERVAL, f"{said}; at least {_share(target)}"
     doubt = f"not settled: {last.unsettled}" if passes else f"too few to tell from {_share(target)}"
-    if len(runs) < rule.repeats + rule.further_repeats:
+    if valid < rule.repeats + rule.further_repeats:
         return Verdict.UNDECIDED, None, f"{said}; {doubt}"
     verdict = Verdict.PASS if attained.ratio is not None and attained.ratio >= target else Verdict.FAIL
     return verdict, Ground.ESTIMATE, f"{said}; decided by that share, though {doubt}"

@@ -14,6 +14,9 @@ TURNOVERS = 10
 GROWTH = 2
 """Each further run at a level is this many times as long as the one before it."""
 
+INVALID_MOST = 1
+"""So many invalid runs at a level are made up for by another one; one more ends the search."""
+
 RATE_DIGITS = 3
 """Rates are tried with so many significant digits."""
 
@@ -77,16 +80,10 @@ def next_step(search: Search, probes: Sequence[Probe]) -> Step | None:
     if not probes:
         return _first(search.start)
     last = probes[-1]
-    match last.verdict:
-        case Verdict.CUT_SHORT:
-            return None
-        case Verdict.INVALID if last.repeat > 1:
-            return None
-        case Verdict.INVALID:
-            return Step(level=last.level, repeat=last.repeat + 1, length=1)
-        case Verdict.UNDECIDED:
-            further = max(0, last.repeat + 1 - search.rule.repeats)
-            return Step(level=last.level, repeat=last.repeat + 1, length=GROWTH**further)
+    if last.verdict is Verdict.CUT_SHORT:
+        return None
+    if last.verdict in (Verdict.UNDECIDED, Verdict.INVALID):
+        return _again(search, [probe for probe in probes if probe.level == last.level])
     level = _next_level(search, bracket_of(probes))
     return None if level is None else _first(level)
 
@@ -118,6 +115,15 @@ def _with(probes: Sequence[Probe], verdict: Verdict) -> list[Probe]:
 
 def _first(level: float) -> Step:
     return Step(level=level, repeat=1, length=1)
+
+
+def _again(search: Search, at_level: Sequence[Probe]) -> Step | None:
+    """Another run at a level: longer than the last valid one once the usual number of them is reached."""
+    invalid = len(_with(at_level, Verdict.INVALID))
+    if invalid > INVALID_MOST:
+        return None
+    further = max(0, len(at_level) - invalid + 1 - search.rule.repeats)
+    return Step(level=at_level[-1].level, repeat=len(at_level) + 1, length=GROWTH**further)
 
 
 def _next_level(search: Search, bracket: Bracket) -> float | None:

@@ -132,6 +132,21 @@ def test_an_invalid_measurement_is_repeated_once_and_then_ends_the_search() -> N
     assert allowed.capacity.level == 8
 
 
+def test_an_invalid_run_costs_no_run_that_may_be_spent() -> None:
+    """Undecided, invalid, undecided, decided: the run that made up for it is as long as it was, and all valid count."""
+    steps: list[Step] = []
+
+    def serve(step: Step) -> Run:
+        steps.append(step)
+        said = {"invalid": "late"} if step.repeat == 2 else {}
+        return made_run(91 * step.length, 100 * step.length, **said)
+
+    result = searched(search(start=4, most=4), serve)
+    assert [(step.repeat, step.length) for step in steps] == [(1, 1), (2, 2), (3, 2), (4, 4)]
+    assert result.probes[-1].verdict is Verdict.PASS
+    assert result.probes[-1].attainment.due == 700
+
+
 def test_an_invalid_run_does_not_count_beside_a_valid_one() -> None:
     """Attainment is that of the valid run alone."""
     probe = judge(search().rule, 2, [made_run(0, 100, invalid="late"), made_run(100, 100)])

@@ -142,6 +142,7 @@ class Connection(asyncio.Protocol):
         gone = _nothing if self.current is None else self.current.on_gone
         self.leave()
         self._waiting.clear()
+        del self._parser  # which holds this connection: no cycle is left for a collector that seldom runs
         gone()
 
     def data_received(self, data: bytes) -> None:

@@ -248,6 +248,29 @@ async def test_what_an_answer_holds_is_free_when_it_ends():
         gc.enable()
 
 
+async def test_a_connection_is_free_when_its_client_has_left():
+    """Nor does a connection wait for a collection of garbage, of which a server makes as few as it can."""
+    held: list[weakref.ref[Connection]] = []
+    left = asyncio.Event()
+
+    def connection() -> Connection:
+        made = Connection(lambda: 0, echo)
+        held.append(weakref.ref(made, lambda _: left.set()))
+        return made
+
+    gc.disable()
+    try:
+        async with await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])
+            writer.write(GET % b"a")
+            await response(reader)
+            writer.close()
+            async with asyncio.timeout(5):
+                await left.wait()
+    finally:
+        gc.enable()
+
+
 async def test_a_client_that_does_not_read_is_noticed():
     """`paused` while the buffers are full, `on_writable` when they no longer are."""
     writable = asyncio.Event()

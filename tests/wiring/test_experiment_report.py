@@ -9,7 +9,7 @@ import pytest
 
 from loadgen.adapters.store.experiment_folder import CELLS, ExperimentFolder
 from loadgen.cli.app import run_command_line
-from loadgen.core.comparison.losslessness import Sampling
+from loadgen.core.comparison.losslessness import FIRST_WORDS, LOSSY_ERROR_RATIO, PERMUTATIONS, Sampling
 from loadgen.core.errors import StoreError
 from loadgen.wiring.experiment_report import experiment_result
 from tests.wiring.experiments import experiment_file, little, run
@@ -102,6 +102,14 @@ def test_a_folder_that_holds_no_experiment(tmp_path: Path, capsys: pytest.Captur
     """Exit code 2, and what was expected there."""
     assert run_command_line(["experiment", "report", str(tmp_path)]) == 2
     assert "expected the folder of an experiment" in capsys.readouterr().err
+
+
+def test_the_figures_of_the_test_are_those_in_the_document() -> None:
+    """Words compared, draws, and how often a lossless arm is accused."""
+    text = " ".join((Path(__file__).parents[2] / "docs" / "experiments.md").read_text().split())
+    assert f"how many of the first {FIRST_WORDS} words they share" in text
+    assert f"held against {PERMUTATIONS:,} draws" in text
+    assert f"at most {LOSSY_ERROR_RATIO * 100:.0f} % of experiments accuse any lossless arm" in text
 
 
 @pytest.mark.slow

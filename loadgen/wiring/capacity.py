@@ -56,7 +56,7 @@ async def find_capacity(
             notes: tuple[str, ...] = ()
             if seen:
                 try:
-                    notes = await interruptible(cool_down(session, pause_s=options.settle))
+                    notes = await interruptible(cool_down(session.pages, session.facts, pause_s=options.settle))
                 except Interrupted:
                     interrupted = True
                     break

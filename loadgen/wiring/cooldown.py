@@ -3,10 +3,10 @@
 import asyncio
 
 from loadgen.adapters.clock import MonotonicClock
+from loadgen.adapters.servers.generic import TargetFacts
 from loadgen.core.server.sample import GPU_SOURCE, Scrape
 from loadgen.core.units import duration_text
-from loadgen.wiring.probe import probe_into
-from loadgen.wiring.session import Session
+from loadgen.wiring.probe import Pages, probe_into
 
 LOOK_S = 0.2
 IDLE_MOST_S = 60.0
@@ -35,17 +35,19 @@ class _Latest:
         return sum((running or 0.0) + (waiting or 0.0) for running, waiting in told)
 
 
-async def cool_down(session: Session, *, pause_s: float) -> tuple[str, ...]:
+async def cool_down(
+    pages: Pages, facts: TargetFacts, *, pause_s: float, most_s: float = IDLE_MOST_S
+) -> tuple[str, ...]:
     """Waits until the server runs nothing, or for `pause_s` where none of its pages tells; notes for the next run.
 
-    After `IDLE_MOST_S` it is waited no more, which is noted.
+    After `most_s` it is waited no more, which is noted.
     """
-    pages = {source: page for source, page in session.pages.items() if source != GPU_SOURCE}
+    engines = {source: page for source, page in pages.items() if source != GPU_SOURCE}
     latest, clock = _Latest(), MonotonicClock()
     try:
-        async with probe_into(latest, pages, session.facts, clock=clock, interval_s=LOOK_S) as probe:
-            async with asyncio.timeout(IDLE_MOST_S):
-                while pages:
+        async with probe_into(latest, engines, facts, clock=clock, interval_s=LOOK_S) as probe:
+            async with asyncio.timeout(most_s):
+                while engines:
                     await probe.before()
                     still = latest.open_requests
                     if still is None:
@@ -54,7 +56,7 @@ async def cool_down(session: Session, *, pause_s: float) -> tuple[str, ...]:
                         return ()
                     await asyncio.sleep(LOOK_S)
     except TimeoutError:
-        return (f"the server was still busy {duration_text(IDLE_MOST_S)} after the run before",)
+        return (f"the server was still busy {duration_text(most_s)} after the run before",)
     finally:
         clock.close()
     await asyncio.sleep(pause_s)

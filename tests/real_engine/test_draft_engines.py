@@ -58,7 +58,8 @@ def measure(server: Server, method: str, folder: Path, *arguments: object) -> Me
     prompts = write_prompts(folder / "prompts.jsonl", PROMPTS)
     before = server.counters()
     load = ("--concurrency", CONCURRENCY, "--max-tokens", OUTPUT_TOKENS, "--ignore-eos", "--prompts", prompts)
-    done = loadgen("run", "--url", server.url, "--endpoint", "completions", *load, *arguments, out=folder / "runs")
+    target = ("--url", server.url, "--endpoint", "completions", "--scrape-interval", "0.5s")
+    done = loadgen("run", *target, *load, *arguments, out=folder / "runs")
     assert done.code == 0, done.stderr
     return Measured(method, done, server.settled(before, len(PROMPTS)))
 

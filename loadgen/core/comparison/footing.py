@@ -202,7 +202,8 @@ _CAPACITY = r"kv_blocks|.*\.(num_gpu_blocks|kv_cache_size_tokens|kv_cache_max_co
 _AT_EVERY_START = (
     _Rule(
         names=re.compile(
-            r"vllm_config\.instance_id|.*\b(host|port|nccl_port|dist_init_addr|pid|random_seed)"
+            r"vllm_config\.instance_id|vllm_env\.(VLLM_OBJECT_STORAGE_SHM_BUFFER_NAME|\w+_(PORT|HOST|HOST_IP))"
+            r"|.*\b(host|port|nccl_port|dist_init_addr|pid|random_seed)"
             r"|default_generation_settings\.(id|id_task|is_processing|next_token(\..*)?)"
         ),
         standing=Standing.START,

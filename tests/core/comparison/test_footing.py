@@ -120,6 +120,15 @@ def test_it_follows_in_one_direction_only() -> None:
     assert [each.setting for each in found.of(Standing.UNEQUAL)] == ["async_scheduling"]
 
 
+def test_names_and_addresses_of_a_start_are_its_own() -> None:
+    """vLLM draws the name of a buffer at each start; where it listens is no matter either. What it loads is."""
+    names = ("VLLM_OBJECT_STORAGE_SHM_BUFFER_NAME", "VLLM_NIXL_SIDE_CHANNEL_PORT", "VLLM_HOST_IP", "VLLM_NCCL_SO_PATH")
+    baseline, again = (plain(page={"vllm_env": dict.fromkeys(names, value)}) for value in ("a", "b"))
+    found = footing(baseline, again, BASELINE)
+    assert [each.setting for each in found.of(Standing.START)] == [f"vllm_env.{name}" for name in names[:3]]
+    assert [each.setting for each in found.of(Standing.UNEQUAL)] == ["vllm_env.VLLM_NCCL_SO_PATH"]
+
+
 @pytest.mark.parametrize(("kv_blocks", "standing"), [(985, Standing.START), (975, Standing.UNEQUAL)])
 def test_a_cache_is_measured_anew_at_each_start(kv_blocks: int, standing: Standing) -> None:
     """A little more or less of it is no difference between two starts of the baseline; 2.5 % is."""

@@ -1,7 +1,7 @@
 """The demonstration: a baseline and speculative arms on simulated servers of one kind, over a ladder of concurrency."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -13,10 +13,12 @@ from loadgen.adapters.store.run_folder import new_run_id
 from loadgen.adapters.store.sweep_folder import create_level, create_sweep, save_sweep
 from loadgen.core.analysis.columns import Columns
 from loadgen.core.analysis.ladder import sweep_of
+from loadgen.core.analysis.verdict import Severity
 from loadgen.core.comparison.arms import Arm, ArmRun, ArmsComparison, Expectation
 from loadgen.core.comparison.assembly import compare
 from loadgen.core.comparison.cell import cell_of
 from loadgen.core.errors import InternalError
+from loadgen.core.metrics.summary import Finding
 from loadgen.core.run import Load, LoadMode
 from loadgen.core.simulation.gpus import GPUS
 from loadgen.core.simulation.models import MODELS
@@ -39,6 +41,7 @@ REQUESTS: Mapping[int, int] = {1: 12, 4: 20, 16: 64, 64: 192}
 COMPARISON = "comparison.json"
 
 _GPU, _TARGET, _WORKLOAD = "a100", "llama-3.1-8b", "chat"
+_LATE_S = 0.005
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +106,7 @@ async def demo_once(out: Path, *, seed: int, display: Display, tell: Callable[[s
     comparison = compare(
         f"{MODELS[_TARGET].name} on a simulated {GPUS[_GPU].name}",
         "concurrency",
-        {ladder.server.arm: [_arm_run(ladder.server.arm, run) for run in ladder.runs] for ladder in ladders},
+        {ladder.server.arm: [_arm_run(ladder, run) for run in ladder.runs] for ladder in ladders},
         baseline=_SERVERS[0].arm,
         expected={server.arm: _expected(server, ladders[0].runs) for server in _SERVERS},
         notes=(
@@ -160,14 +163,28 @@ async def _lateness(session: Session) -> LatenessReport:
     return msgspec.json.decode(response.content, type=LatenessReport)
 
 
-def _arm_run(arm: Arm, run: Finished) -> ArmRun:
+def _arm_run(ladder: _Ladder, run: Finished) -> ArmRun:
     columns = Columns(run.manifest.slo)
     for record in run.folder.records():
         columns.observe(record)
     summary = run.analysis.summary
+    late_s = None if ladder.lateness is None else ladder.lateness.p99_s
+    if late_s is not None and late_s > _LATE_S:
+        findings = (*summary.verdict.findings, _late_server(late_s))
+        summary = replace(summary, verdict=replace(summary.verdict, findings=findings))
     concurrency = summary.load.concurrency
     assert concurrency is not None
-    return ArmRun(cell=cell_of(columns.table(), summary, arm=arm.name, level=concurrency, repeat=0), summary=summary)
+    cell = cell_of(columns.table(), summary, arm=ladder.server.arm.name, level=concurrency, repeat=0)
+    return ArmRun(cell=cell, summary=summary)
+
+
+def _late_server(late_s: float) -> Finding:
+    return Finding(
+        kind="simulator_late",
+        severity=Severity.WARNING,
+        evidence=f"1% of what the simulated server sent left more than {duration_text(late_s)} away from its instant.",
+        advice="This machine was busy: what was measured there is its lateness too. Run it again when it is idle.",
+    )
 
 
 def _expected(server: _Server, baseline: Sequence[Finished]) -> dict[float, Expectation]:

@@ -20,7 +20,7 @@ def compare(
     baseline: Annotated[
         Path, typer.Argument(metavar="BASELINE", help="A run or sweep folder, or a JSON file of results.")
     ],
-    candidates: Annotated[list[Path], typer.Argument(metavar="CANDIDATE…", help="What to hold against it.")],
+    candidates: Annotated[list[Path], typer.Argument(metavar="CANDIDATE", help="What to hold against it.")],
     fail_on: Annotated[
         list[str] | None,
         typer.Option(

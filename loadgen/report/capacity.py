@@ -2,7 +2,7 @@
 
 from loadgen.core.capacity.probe import Ground, Miss, Probe, Shortfall, Verdict, attainment_words
 from loadgen.core.capacity.result import Capacity, CapacityResult, outcome_words
-from loadgen.core.capacity.search import Search
+from loadgen.core.capacity.search import Search, next_step
 from loadgen.report.tables import TextTable
 from loadgen.report.verdict import Headline
 from loadgen.report.words import DASH, LATENCY_LABELS, asked, milliseconds, number, percent, printable, span
@@ -23,9 +23,9 @@ def level_text(variable: str, level: float) -> str:
 
 def capacity_headline(search: Search, result: CapacityResult) -> Headline:
     """What the search came to, in one line."""
-    last = result.probes[-1] if result.probes else None
-    if last is None or last.verdict in (Verdict.INVALID, Verdict.CUT_SHORT):
-        word = "Invalid" if last is not None and last.verdict is Verdict.INVALID else "Not finished"
+    verdict = result.probes[-1].verdict if result.probes else None
+    if next_step(search, result.probes) is not None or verdict in (Verdict.INVALID, Verdict.CUT_SHORT):
+        word = "Invalid" if verdict is Verdict.INVALID else "Not finished"
         found = "" if result.capacity is None else f"; at least {level_text(result.variable, result.capacity.level)}"
         return Headline(words=f"✗ {word}{found}", kind="invalid")
     if result.capacity is None:

@@ -17,7 +17,7 @@ from loadgen.core.run import Load, LoadMode
 from loadgen.options.capacity import CapacityOptions
 from loadgen.wiring.cooldown import cool_down
 from loadgen.wiring.execute import Display, Finished, execute
-from loadgen.wiring.interrupts import Interrupted, interruptible
+from loadgen.wiring.interrupts import Interrupted, interruptible, interrupts
 from loadgen.wiring.run import burstiness_of
 from loadgen.wiring.session import Session, open_session
 from loadgen.wiring.workload import ReadProgress, passes_needed
@@ -51,46 +51,48 @@ async def find_capacity(
         search = search_of(session.stored_options())
         finished: list[Finished] = []
         seen: list[tuple[float, Run]] = []
-        result, first_pass, interrupted = replayed(search, (), objectives=session.slo), 0, False
-        while (step := next_step(search, result.probes)) is not None:
-            notes: tuple[str, ...] = ()
-            if seen:
-                try:
-                    notes = await interruptible(cool_down(session.pages, session.facts, pause_s=options.settle))
-                except Interrupted:
-                    interrupted = True
-                    break
-            in_flight = _in_flight(search, step.level, result.probes)
-            load = _load(options, session, search, step, in_flight=in_flight, index=len(seen))
-            warmup = _warmup(options, in_flight)
-            done = await execute(
-                session,
-                load,
-                folder=create_probe(path, len(seen) + 1, step.level, secrets=session.secrets),
-                warmup_requests=warmup,
-                display=display,
-                first_pass=first_pass,
-                notes=notes,
-            )
-            finished.append(done)
-            first_pass += passes_needed(session.workload, load, warmup_requests=warmup)
-            run = await asyncio.to_thread(
-                run_of,
-                done.folder.records(),
-                done.manifest,
-                done.analysis.summary,
-                target_ratio=search.rule.attainment_ratio,
-            )
-            seen.append((step.level, run))
-            result = replayed(search, seen, objectives=session.slo, gpus=options.gpus)
-            save_capacity(path, result, secrets=session.secrets)
-            told(result.probes[-1])
+        result, first_pass = replayed(search, (), objectives=session.slo), 0
+        asked = asyncio.Event()
+        with interrupts(asked.set, asked.set):
+            while not asked.is_set() and (step := next_step(search, result.probes)) is not None:
+                notes: tuple[str, ...] = ()
+                if seen:
+                    try:
+                        notes = await interruptible(cool_down(session.pages, session.facts, pause_s=options.settle))
+                    except Interrupted:
+                        asked.set()
+                        break
+                in_flight = _in_flight(search, step.level, result.probes)
+                load = _load(options, session, search, step, in_flight=in_flight, index=len(seen))
+                warmup = _warmup(options, in_flight)
+                done = await execute(
+                    session,
+                    load,
+                    folder=create_probe(path, len(seen) + 1, step.level, secrets=session.secrets),
+                    warmup_requests=warmup,
+                    display=display,
+                    first_pass=first_pass,
+                    notes=notes,
+                )
+                finished.append(done)
+                first_pass += passes_needed(session.workload, load, warmup_requests=warmup)
+                run = await asyncio.to_thread(
+                    run_of,
+                    done.folder.records(),
+                    done.manifest,
+                    done.analysis.summary,
+                    target_ratio=search.rule.attainment_ratio,
+                )
+                seen.append((step.level, run))
+                result = replayed(search, seen, objectives=session.slo, gpus=options.gpus)
+                save_capacity(path, result, secrets=session.secrets)
+                told(result.probes[-1])
         return FinishedSearch(
             path=path,
             search=search,
             result=result,
             runs=tuple(finished),
-            interrupted=interrupted or any(run.end.interrupted for run in finished),
+            interrupted=asked.is_set() or any(run.end.interrupted for run in finished),
         )
 
 

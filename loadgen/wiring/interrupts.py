@@ -8,6 +8,9 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
+_LISTENING: list[Callable[[], None]] = []
+"""Who is told of a signal: the last; the others again when it has left."""
+
 
 class Interrupted(Exception):  # noqa: N818 (it is no error: somebody asked)
     """Somebody asked to stop."""
@@ -34,7 +37,10 @@ async def interruptible(work: Coroutine[Any, Any, Result]) -> Result:
 
 @contextmanager
 def interrupts(first: Callable[[], None], again: Callable[[], None]) -> Iterator[None]:
-    """Calls `first` at the first signal and `again` at each further one, until the block is left."""
+    """Calls `first` at the first signal and `again` at each further one, until the block is left.
+
+    Of blocks within each other the innermost is told.
+    """
     loop = asyncio.get_running_loop()
     seen = 0
 
@@ -46,15 +52,23 @@ def interrupts(first: Callable[[], None], again: Callable[[], None]) -> Iterator
         else:
             again()
 
-    handled = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        try:
-            loop.add_signal_handler(number, interrupt)
-            handled.append(number)
-        except (ValueError, NotImplementedError, RuntimeError):
-            pass  # not the main thread: whoever owns it decides when to stop
+    handled = [number for number in (signal.SIGINT, signal.SIGTERM) if _handle(loop, number, interrupt)]
+    if handled:
+        _LISTENING.append(interrupt)
     try:
         yield
     finally:
+        if handled:
+            _LISTENING.pop()
         for number in handled:
-            loop.remove_signal_handler(number)
+            if not _LISTENING or not _handle(loop, number, _LISTENING[-1]):
+                loop.remove_signal_handler(number)
+
+
+def _handle(loop: asyncio.AbstractEventLoop, number: int, tell: Callable[[], None]) -> bool:
+    """Whether the loop takes that signal: in another thread than the main one whoever owns it decides when to stop."""
+    try:
+        loop.add_signal_handler(number, tell)
+    except (ValueError, NotImplementedError, RuntimeError):
+        return False
+    return True

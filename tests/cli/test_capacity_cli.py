@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from bisect import bisect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,8 @@ def test_a_server_that_meets_its_objectives_everywhere(
 
 def test_a_first_level_that_misses_ends_with_one(server: TruthServer, tmp_path: Path) -> None:
     """Every request misses a limit below the server's TTFT: by which objective and how much is said."""
-    done = capacity(server.url, tmp_path, "--slo", "ttft=5ms", *QUICK, "--variable", "request-rate", "--start", 50)
+    rate = ("--variable", "request-rate", "--start", 50, "--burstiness", "inf")
+    done = capacity(server.url, tmp_path, "--slo", "ttft=5ms", *QUICK, *rate)
     assert done.returncode == 1, done.stderr
     assert "✗ No capacity: the first level misses the objectives" in done.stdout
     assert "50 requests/s fails" in done.stdout
@@ -78,15 +79,21 @@ def test_a_first_level_that_misses_ends_with_one(server: TruthServer, tmp_path: 
     assert stored(tmp_path)[1]["capacity"] is None
 
 
+def wait_for(happened: Callable[[], object]) -> None:
+    """Returns once it has, and after half a minute at the latest."""
+    end = time.monotonic() + 30
+    while not happened() and time.monotonic() < end:
+        time.sleep(0.02)
+
+
 def test_an_interrupted_search_reports_what_it_has(server: TruthServer, tmp_path: Path) -> None:
     """The probe that ended stays on disk and in the report; the one that was cut short decides nothing."""
-    line = command(server.url, tmp_path, "--slo", "ttft=500ms", *QUICK, "--duration", "1s", "--max", 4)
+    line = command(server.url, tmp_path, "--slo", "ttft=500ms", *QUICK, "--duration", "2s", "--max", 4)
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        end = time.monotonic() + 30
-        while not list(tmp_path.glob("*/probes/002-*/manifest.json")) and time.monotonic() < end:
-            time.sleep(0.02)
-        time.sleep(0.3)  # into the run itself
+        wait_for(lambda: list(tmp_path.glob("*/probes/002-*/manifest.json")))
+        before = len(server.log().entries)
+        wait_for(lambda: len(server.log().entries) > before)
         os.kill(process.pid, signal.SIGINT)
         shown, errors = process.communicate(timeout=30)
     finally:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from loadgen.core.capacity.evidence import Evidence
-from loadgen.core.capacity.probe import Excerpt, Probe, Rule, Run
+from loadgen.core.capacity.probe import Excerpt, Probe, Rule, Run, judge
 from loadgen.core.capacity.result import CapacityResult, replayed
 from loadgen.core.capacity.search import Search, Step, next_step
 from loadgen.core.metrics.summary import Distribution, RequestCounts
@@ -52,10 +52,10 @@ def search(
 def searched(wanted: Search, serve: Callable[[Step], Run], **kept: Any) -> CapacityResult:
     """The whole search against a server that answers each step with a run."""
     seen: list[tuple[float, Run]] = []
-    probes: tuple[Probe, ...] = ()
+    probes: list[Probe] = []
     while (step := next_step(wanted, probes)) is not None:
         seen.append((step.level, serve(step)))
-        probes = replayed(wanted, seen, objectives={"ttft_s": 0.5}).probes
+        probes.append(judge(wanted.rule, step.level, [run for level, run in seen if level == step.level]))
     return replayed(wanted, seen, objectives={"ttft_s": 0.5}, **kept)
 
 

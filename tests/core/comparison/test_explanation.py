@@ -137,7 +137,7 @@ def test_a_speedup_falls_because_less_is_accepted() -> None:
     assert found.length_share == pytest.approx(1, rel=0.01)
 
 
-@pytest.mark.parametrize("arm_ms", [{1: 15.0, 4: 12.0, 16: 10.0}, {1: 15.0, 4: 15.0, 16: 15.0}])
+@pytest.mark.parametrize("arm_ms", [{1: 15.0, 4: 12.0, 16: 10.0}, {1: 15.0, 4: 15.0, 16: 15.02}])
 def test_what_does_not_fall_has_no_cause(arm_ms: Mapping[int, float]) -> None:
     """Neither a speedup that rises nor one that may be the same."""
     assert explained(arm_ms).arms[0].fall is None
@@ -193,6 +193,10 @@ def test_what_to_run_and_to_draft_follows_from_the_claims() -> None:
     assert schedule.method == "eagle3"
     assert schedule.draft_tokens_by_batch == ((1, 2, 5), (3, 8, 3), (9, 16, 0))
     assert {point.arm for point in comparison.pareto} <= {"baseline", "eagle3", "eagle3-5"}
+    part = replace(DRAFTING, name="eagle3-7", draft_tokens=7)
+    runs[part] = ladder(part, {1: 5.0, 4: 5.0})
+    (whole,) = compare("made", "concurrency", runs, baseline=BASELINE, expected={}).schedules
+    assert whole == schedule
     rates = compare("made", "request_rate_rps", runs, baseline=BASELINE, expected={})
     assert rates.schedules == ()
 

@@ -136,6 +136,7 @@ def test_only_repeats_that_all_have_are_compared() -> None:
     arm["c1", 0] = {7: "something else"}
     assert judged(arm).requests == 4
     assert judged(arm).arm.identical_ratio == 1
+    assert judged(arm).p_value == 1
 
 
 def test_without_a_common_request_there_is_nothing_to_say() -> None:

@@ -66,7 +66,7 @@ def measure(server: Server, method: str, folder: Path, *arguments: object) -> Me
 
 @pytest.mark.parametrize("text", ["greedy", "sampled"])
 def test_every_origin_tells_the_same_acceptance(text: str, drafted: Drafted) -> None:
-    """Blocks are exactly the counters, with sampled text too, and the stream is where steps have events of their own."""
+    """Blocks are exactly the counters, sampled text or not; the stream agrees where steps have events of their own."""
     measured: Measured = getattr(drafted, text)
     check_origins_agree(measured.done.result, measured.added)
 

@@ -112,43 +112,46 @@ def test_the_figures_of_the_test_are_those_in_the_document() -> None:
     assert f"at most {LOSSY_ERROR_RATIO * 100:.0f} % of experiments accuse any lossless arm" in text
 
 
+SERVER = {"gpu": "h100", "target": "llama-3.1-8b", "workload": "chat"}
+DRAFTING = {"method": "eagle3", "draft_tokens": 3}
+SHORT = {
+    "workload": {"synthetic": {"input_tokens": 64, "output_tokens": 24}, "ignore_eos": True, "temperature": 0},
+    "load": {"concurrency": [4]},
+    "level": {"num_requests": 16, "warmup_requests": 4},
+}
+
+
 @pytest.mark.slow
 def test_a_lossy_verifier_is_caught_and_a_lossless_one_is_not(tmp_path: Path) -> None:
-    """On simulated servers, one token in twenty is another than the model's choice. Forced runs explain both arms."""
-    server = {"gpu": "h100", "target": "llama-3.1-8b", "workload": "chat"}
-    drafting = {"method": "eagle3", "draft_tokens": 3}
-    path = experiment_file(
-        tmp_path,
-        {
-            "baseline": {"sim": server},
-            "exact": {"sim": server, **drafting},
-            "lossy": {"sim": server | {"fault": ["lossy=5%"]}, **drafting},
-        },
-        workload={
-            "synthetic": {"input_tokens": 64, "output_tokens": 24},
-            "ignore_eos": True,
-            "temperature": 0,
-        },
-        load={"concurrency": [4]},
-        level={"num_requests": 16, "warmup_requests": 4},
-        noise="aa",
-        explain="forced",
-        losslessness="greedy",
-    )
+    """On simulated servers, one token in twenty is another than the model's choice."""
+    arms = {
+        "baseline": {"sim": SERVER},
+        "exact": {"sim": SERVER, **DRAFTING},
+        "lossy": {"sim": SERVER | {"fault": ["lossy=5%"]}, **DRAFTING},
+    }
+    path = experiment_file(tmp_path, arms, **SHORT, noise="aa", losslessness="greedy")
     (comparison,) = experiment_result(run(path).folder.path).ladders
-    exact, lossy = comparison.arms
-    assert exact.losslessness is not None
-    assert lossy.losslessness is not None
-    assert (exact.losslessness.lossy, lossy.losslessness.lossy) == (False, True)
-    assert exact.losslessness.arm.identical_ratio == 1
-    for arm in comparison.arms:
-        (level,) = arm.levels
-        assert level.expected is not None
-        assert level.expected.bounds is not None
-        assert level.explanation is not None
-        assert level.explanation.needed is not None
-        assert 1 < level.explanation.needed.length.value < 1.6
-        assert level.explanation.perfect_drafter is not None
-        assert level.gain is not None
-        assert level.explanation.perfect_drafter.value > level.gain.verdict.speedup.value > 1
-        assert set(level.told.acceptance_length_by_origin) == {"counters", "per_request", "stream"}
+    exact, lossy = (arm.losslessness for arm in comparison.arms)
+    assert exact is not None
+    assert lossy is not None
+    assert (exact.lossy, lossy.lossy) == (False, True)
+    assert exact.arm.identical_ratio == 1
+
+
+@pytest.mark.slow
+def test_forced_runs_and_the_model_explain_an_arm(tmp_path: Path) -> None:
+    """On simulated servers: what a step has to emit, what no drafter can pass, and what was expected."""
+    arms = {"baseline": {"sim": SERVER}, "eagle3": {"sim": SERVER, **DRAFTING}}
+    path = experiment_file(tmp_path, arms, **SHORT, explain="forced")
+    (comparison,) = experiment_result(run(path).folder.path).ladders
+    (arm,) = comparison.arms
+    (level,) = arm.levels
+    assert level.expected is not None
+    assert level.expected.bounds is not None
+    assert level.explanation is not None
+    assert level.explanation.needed is not None
+    assert 1 < level.explanation.needed.length.value < 1.6
+    assert level.explanation.perfect_drafter is not None
+    assert level.gain is not None
+    assert level.explanation.perfect_drafter.value > level.gain.verdict.speedup.value > 1
+    assert set(level.told.acceptance_length_by_origin) == {"counters", "per_request", "stream"}

@@ -73,8 +73,8 @@ def run(
 ) -> None:
     """Run an experiment: start each arm's server in turn, and measure every level on it.
 
-    Each cell is a run folder of its own. What is measured stays when the experiment is interrupted or fails; with
-    --resume it goes on from there.
+    Each cell is a run folder of its own. What is measured stays when the experiment is interrupted or fails;
+    --resume goes on from there.
     """
     experiment = load_experiment(file)
     display = ExperimentProgress(enabled=not (no_progress or quiet), silent=quiet)

@@ -72,7 +72,9 @@ def _help(field: FieldInfo) -> str:
     text, default = field.description or "", field.default
     if "Default:" in text or isinstance(default, bool) or not isinstance(default, str | int | float | Path):
         return text
-    shown = duration_text(default) if DURATION in field.metadata and isinstance(default, float) else default
+    nested = [known for member in get_args(field.annotation) for known in getattr(member, "__metadata__", ())]
+    is_duration = DURATION in (*field.metadata, *nested) and isinstance(default, float)
+    shown = duration_text(default) if is_duration else default
     return f"{text} Default: {shown}."
 
 

@@ -57,6 +57,8 @@ def duration_text(s: float) -> str:
     """A duration for people: three significant digits in the unit that suits, such as `1.23 ms` or `2m 05s`."""
     if s < 0:
         return "-" + duration_text(-s)
+    if s == 0:
+        return "0 s"
     if s >= 60:
         minutes, rest = divmod(round(s), 60)
         hours, minutes = divmod(minutes, 60)

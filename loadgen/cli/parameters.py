@@ -73,8 +73,8 @@ def _help(field: FieldInfo) -> str:
     if "Default:" in text or isinstance(default, bool) or not isinstance(default, str | int | float | Path):
         return text
     nested = [known for member in get_args(field.annotation) for known in getattr(member, "__metadata__", ())]
-    is_duration = DURATION in (*field.metadata, *nested) and isinstance(default, float)
-    shown = duration_text(default) if is_duration else default
+    is_duration = DURATION in (*field.metadata, *nested)
+    shown = duration_text(default) if is_duration and isinstance(default, float) else default
     return f"{text} Default: {shown}."
 
 

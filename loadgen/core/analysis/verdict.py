@@ -32,6 +32,7 @@ LENGTH_DIFFERS_RATIO = 0.1
 FIRST_SEVERAL_RATIO = 0.01
 CONNECTED_RATIO = 0.01
 ACCEPTANCE_DIFFERS_RATIO = 0.01
+STREAM_DIFFERS_RATIO = 0.05
 CACHED_LIMIT_RATIO = 0.1
 PREEMPTED_LIMIT_RATIO = 0.01
 SHORT_WINDOW_RATIO = 2.0
@@ -736,7 +737,12 @@ def acceptance_disagrees(facts: Facts) -> Finding | None:
     agreement = () if speculation is None else speculation.agreement
     in_stream = [one for one in agreement if one.right == "stream" and one.quantity.endswith("steps")]
     streamed = max((one.right_value or 0.0 for one in in_stream), default=0.0)
-    apart = [one for one in agreement if _beyond_allowed(one, streamed) > ACCEPTANCE_DIFFERS_RATIO]
+    apart = [
+        one
+        for one in agreement
+        if _beyond_allowed(one, streamed)
+        > (STREAM_DIFFERS_RATIO if one.right == "stream" else ACCEPTANCE_DIFFERS_RATIO)
+    ]
     if not apart:
         return None
     said = "; ".join(

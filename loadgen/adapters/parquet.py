@@ -26,9 +26,7 @@ def write_records(path: Path, records: Iterable[tuple[float | None, RequestRecor
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as fault:
-        raise ConfigError(
-            "the parquet format needs pyarrow, which is missing: pip install pyarrow"
-        ) from fault
+        raise ConfigError("the parquet format needs pyarrow, which is missing: pip install pyarrow") from fault
     columns = [pa.field("level", pa.float64()), *(_fields(pa, RequestRecord))]
     schema = pa.schema(columns, metadata={"schema": RECORD_SCHEMA})
     draft = path.with_name(f".{path.name}.part")

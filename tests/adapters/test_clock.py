@@ -120,8 +120,11 @@ ANCHORS = {
     "adapters/clock.py": "the run's origin",
     "adapters/http/stamps.py": "kernel stamps, which are wall time",
     "adapters/store/run_folder.py": "names of runs",
+    "sim/server/vllm_statistics.py": "when a simulated process started, for its metrics page",
     "sim/truth.py": "the run's origin, in the known-truth server",
     "wiring/execute.py": "when the run ended, beside its origin",
+    "wiring/experiment.py": "when the experiment was begun",
+    "wiring/sittings.py": "when a server was started and a cell ended",
 }
 
 

@@ -184,7 +184,8 @@ def test_a_server_with_nothing_but_one_route_will_do(tmp_path: Path) -> None:
     assert done.code == 0, done.stderr
     assert done.summary["requests"]["completed"] == 5
     assert done.summary["target"]["engine"] is None
-    assert done.summary["server"]["metrics_path"] is None
+    assert done.summary["server"]["scraped"] is False
+    assert done.summary["server"]["pages"] == {}
 
 
 def test_a_refusal_is_one_attempt_and_one_record(tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ def wait_for(happened: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_an_interrupted_search_reports_what_it_has(server: TruthServer, tmp_path: Path) -> None:
     """The probe that ended stays on disk and in the report; the one that was cut short decides nothing."""
     line = command(server.url, tmp_path, "--slo", "ttft=500ms", *QUICK, "--duration", "2s", "--max", 4)

@@ -53,6 +53,7 @@ def test_the_gain_fades_and_turns_into_a_loss(tmp_path: Path) -> None:
     assert any("one start of each arm" in note for note in comparison["notes"])
 
 
+@pytest.mark.slow
 def test_an_interrupted_demo_keeps_what_it_has(tmp_path: Path) -> None:
     """One SIGINT: the command ends soon with 130, says where the runs are, and leaves no server behind."""
     line = [sys.executable, "-m", "loadgen", "demo", "--out", str(tmp_path)]

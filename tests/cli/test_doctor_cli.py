@@ -25,6 +25,7 @@ def doctor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
     )
 
 
+@pytest.mark.slow
 def test_the_native_client_and_a_target_are_checked_together():
     """Counts, shapes and failures are right, latencies are told, and the target shows what it can; JSON is strict."""
     with spawn_truth_server() as truth:

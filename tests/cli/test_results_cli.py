@@ -42,6 +42,7 @@ def test_a_gate_that_held_is_not_mentioned(server: ChatServer, tmp_path: Path) -
     assert (done.code, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_gates_of_a_ladder(tmp_path: Path) -> None:
     """A level that misses the objectives beyond one that meets them fails nothing; failures at any level do."""
     ladder = ("--concurrency", "1,2", "--num-requests", 4, "--warmup-requests", 0, "--settle", 0, "--no-progress")
@@ -75,6 +76,7 @@ def test_one_result_has_one_text(server: ChatServer, tmp_path: Path) -> None:
     assert stored == loadgen("export", path, "--format", "json", out=tmp_path).stdout
 
 
+@pytest.mark.slow
 def test_one_ladder_has_one_text(server: ChatServer, tmp_path: Path) -> None:
     """The same of sweep.json; a level is the number that was asked for, and one request a level makes no knee."""
     ladder = ("--concurrency", "1,2", "--num-requests", 1, "--settle", 0, "--json")

@@ -42,6 +42,7 @@ def test_proxies_of_the_environment_are_not_in_the_way(server: TruthServer, tmp_
     assert done.folder.load_manifest().options["proxy"] is None
 
 
+@pytest.mark.slow
 def test_a_rate_beyond_this_machine_is_told_as_it_was(server: TruthServer, tmp_path: Path) -> None:
     """30,000 a second for half a second: what fell due is counted, sent or not, and the measurement is invalid."""
     arguments = ("--request-rate", 30_000, "--burstiness", "inf", "--duration", "500ms", "--json")
@@ -103,6 +104,7 @@ def test_a_disk_that_takes_nothing_is_said_before_any_load(server: TruthServer, 
     assert len(server.log().entries) == before
 
 
+@pytest.mark.slow
 def test_a_thousand_labels_and_hostile_names_come_through(server: TruthServer, tmp_path: Path) -> None:
     """Markup, control characters and bytes that are no text stay text in every output."""
     hostile = "</td><svg onload=alert(1)><!--\x1b[31m[bold]"
@@ -165,6 +167,7 @@ def test_data_that_is_too_short_is_repeated_loudly_and_without_cache_hits(tmp_pa
     assert "used more than once" in done.stdout
 
 
+@pytest.mark.slow
 def test_no_two_prompts_begin_alike_within_and_between_runs(tmp_path: Path) -> None:
     """400 invented prompts of two runs of one command line: 400 beginnings of a few words."""
     with ChatServer() as own:
@@ -219,6 +222,7 @@ def test_a_run_in_which_all_failed_can_be_reported_and_exported(server: TruthSer
     assert "http_5xx" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_limits_and_pauses_are_each_levels_own(server: TruthServer, tmp_path: Path) -> None:
     """Half a second a level, 0.4 s between them: every level runs its whole time and says why it ended."""
     arguments = ("--url", server.url, "--concurrency", "2,1", "--duration", "500ms", "--settle", "400ms", "--json")

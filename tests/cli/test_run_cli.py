@@ -100,6 +100,7 @@ def test_report_and_run_give_the_same_numbers(server: TruthServer, tmp_path: Pat
     assert json.loads(again.stdout) == done.summary
 
 
+@pytest.mark.slow
 def test_two_runs_send_different_prompts_and_one_seed_the_same(tmp_path: Path) -> None:
     """A fresh seed for each run, so that no prompt is found in a cache; the same seed repeats the run's bodies."""
     bodies = []
@@ -139,6 +140,7 @@ def test_a_cap_is_said_and_not_held_against_the_client(tmp_path: Path) -> None:
     assert "cap_limited" in {finding["kind"] for finding in summary["verdict"]["findings"]}
 
 
+@pytest.mark.slow
 def test_two_hundred_and_forty_requests_are_really_in_flight(tmp_path: Path) -> None:
     """No hidden limit of a connection pool: the server holds all 240 at once."""
     with spawn_truth_server(Script(ttft_ms=1500, gap_ms=0, tokens=1)) as slow:
@@ -459,6 +461,7 @@ def test_a_sweep_has_one_summary_a_level(server: TruthServer, tmp_path: Path) ->
     assert len({manifest.run_id for manifest in manifests}) == 3
 
 
+@pytest.mark.slow
 def test_a_sweep_interrupted_between_levels_says_what_it_has(server: TruthServer, tmp_path: Path) -> None:
     """Ctrl-C in the pause after the first level: exit 130, one level printed of the two that were asked for."""
     arguments = ("--url", server.url, "--concurrency", "1,2", "--num-requests", "12", "--settle", "60s")

@@ -63,6 +63,7 @@ def test_a_run_whose_progress_nobody_reads_is_complete(server: ChatServer, tmp_p
     assert RunFolder.open(path).load_summary().requests.completed == 4
 
 
+@pytest.mark.slow
 def test_other_commands_whose_output_nobody_reads(server: ChatServer, tmp_path: Path, unread: int) -> None:
     """The commands that only look end with 0."""
     run = loadgen("run", "--url", server.url, "--num-requests", 4, out=tmp_path / "runs")

@@ -173,6 +173,7 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
     assert finished.folder.sitting(other).starts == ()
 
 
+@pytest.mark.slow
 def test_a_server_that_dies(tmp_path: Path) -> None:
     """Its cells have failed, with the end of its log; what comes after it is measured. Resumed, they are run again."""
     die = tmp_path / "die"

@@ -19,6 +19,7 @@ def resources() -> tuple[int, int]:
     return len(list(Path("/proc/self/fd").iterdir())), len(threads)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["native", "httpx"])
 def test_levels_leave_nothing_open(tmp_path: Path, transport: str) -> None:
     """Every level opens its own connections, clock, file and writer: at the end all of them are closed."""

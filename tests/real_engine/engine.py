@@ -153,7 +153,7 @@ def serve(method: str, log: Path, *arguments: str) -> Iterator[Server]:
     port = _free_port()
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [script, method, str(port), *arguments],
+            [script, method, str(port), *number_format(), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
@@ -166,6 +166,11 @@ def serve(method: str, log: Path, *arguments: str) -> Iterator[Server]:
         yield server
     finally:
         _stop(process)
+
+
+def number_format() -> list[str]:
+    """A processor without AVX-512 works in bfloat16 at a third of its speed in float32, and in prefill at a sixth."""
+    return [] if "avx512" in Path("/proc/cpuinfo").read_text() else ["--dtype", "float32"]
 
 
 def _wait_until_healthy(server: Server) -> None:

@@ -26,6 +26,8 @@ def sim(options: SimOptions) -> None:
         else:
             tell(f"{simulator.model} at {url}, with the answers of {options.dialect}")
             tell(_stands_for(options))
+            if options.fault:
+                tell(f"goes wrong on purpose: {', '.join(options.fault)}")
 
     serve_simulator(simulator, options, listening=listening)
     if not options.json_output:

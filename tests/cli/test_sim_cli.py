@@ -73,18 +73,23 @@ def test_it_says_how_late_it_was(server: ChildServer) -> None:
 
 
 def test_it_tells_people_what_it_is_and_what_it_did() -> None:
-    """Address, what is imitated, and at the end what was served. The environment gives options as to every command;
+    """Address, what is imitated, what goes wrong, and at the end what was served. The environment gives options as to
+    every command;
     SIGTERM is an orderly end."""
-    with simulator("--speed", "2", "--method", "ngram", LOADGEN_MODEL_NAME="mine", LOADGEN_DIALECT="sglang") as process:
+    faults = ("--fault", "reset=3@1%", "--fault", "restart=30s")
+    with simulator(
+        "--speed", "2", "--method", "ngram", *faults, LOADGEN_MODEL_NAME="mine", LOADGEN_DIALECT="sglang"
+    ) as process:
         process.send_signal(signal.SIGTERM)
         out, said = process.communicate(timeout=END_S)
     assert (process.returncode, out) == (0, "")
-    listens, stands_for, served = said.splitlines()
+    listens, stands_for, goes_wrong, served = said.splitlines()
     assert listens.startswith("mine at http://127.0.0.1:")
     assert listens.endswith(", with the answers of sglang")
     assert stands_for.startswith(
         "simulated: Llama-3.1-8B on 1 x H100 SXM, 2 times as fast; ngram with 3 draft tokens, "
     )
+    assert goes_wrong == "goes wrong on purpose: reset=3@1%, restart=30s"
     assert served == "served 0 requests"
 
 

@@ -161,13 +161,10 @@ class Simulator:
                 return self._tokenize(_object(exchange.body))
             case "POST", "/detokenize":
                 return self._detokenize(_object(exchange.body))
-            case "POST", "/reset_prefix_cache":
-                return _json({"success": self._serving.forget_prefixes()})
-            case (("GET" | "POST"), "/flush_cache"):
-                done = self._serving.forget_prefixes()
-                said = b"Cache flushed.\n" if done else b"Requests are running: the cache was not flushed.\n"
-                return Reply(200 if done else 400, "text/plain; charset=utf-8", said)
-        known = exchange.path in (*_ROUTES, *_OWN_PAGES)
+        reset = self._dialect.cache_reset
+        if reset is not None and exchange.path == reset.path and exchange.method in reset.methods:
+            return reset.done if self._serving.forget_prefixes() else reset.refused
+        known = exchange.path in (*_ROUTES, *_OWN_PAGES, *(() if reset is None else (reset.path,)))
         status = HTTPStatus.METHOD_NOT_ALLOWED if known else HTTPStatus.NOT_FOUND
         return _json({"detail": status.phrase}, status)
 
@@ -285,8 +282,6 @@ _OWN_PAGES = (
     "/load",
     "/tokenize",
     "/detokenize",
-    "/reset_prefix_cache",
-    "/flush_cache",
 )
 
 

@@ -49,6 +49,16 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheReset:
+    """The page that empties the prefix cache: how it is asked, and what it says when it has and when it cannot."""
+
+    path: str
+    methods: tuple[str, ...]
+    done: Reply
+    refused: Reply
+
+
 class Statistics(Protocol):
     """What a server counts since it was started. A restart makes a new one."""
 
@@ -71,6 +81,8 @@ class Dialect(Protocol):
     name: str
     health: bytes
     """The body of `/health` when all is well; empty for most."""
+    cache_reset: CacheReset | None
+    """None where a server has no such page."""
 
     def statistics(self) -> Statistics:
         """A new set of counters, at zero."""

@@ -33,6 +33,7 @@ class LlamacppDialect:
 
     name = "llamacpp"
     health = b'{"status":"ok"}'
+    cache_reset = None
 
     def __init__(self, facts: ServerFacts) -> None:
         self._facts = facts

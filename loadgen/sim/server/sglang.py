@@ -19,7 +19,7 @@ from typing import Any
 from loadgen.core.simulation.engine import Step
 from loadgen.core.simulation.speculator import Method
 from loadgen.core.units import NS_PER_S, seconds
-from loadgen.sim.server.dialect import Load, Reply, ServerFacts, Statistics
+from loadgen.sim.server.dialect import CacheReset, Load, Reply, ServerFacts, Statistics
 from loadgen.sim.server.events import (
     DONE,
     chat_logprobs,
@@ -38,6 +38,7 @@ from loadgen.sim.server.pages import Buckets, MetricsPage, json_page
 VERSION = "0.5.23"
 """The release that is imitated."""
 
+_TEXT = "text/plain; charset=utf-8"
 _DECODE_LOG_INTERVAL = 40
 _ALGORITHMS = {
     Method.NGRAM: "NGRAM",
@@ -64,6 +65,12 @@ class SglangDialect:
 
     name = "sglang"
     health = b""
+    cache_reset = CacheReset(
+        path="/flush_cache",
+        methods=("GET", "POST"),
+        done=Reply(200, _TEXT, b"Cache flushed.\n"),
+        refused=Reply(400, _TEXT, b"Requests are running: the cache was not flushed.\n"),
+    )
 
     def __init__(self, facts: ServerFacts) -> None:
         self._facts = facts

@@ -59,6 +59,7 @@ class TensorrtLlmDialect:
 
     name = "tensorrt-llm"
     health = b""
+    cache_reset = None
 
     def __init__(self, facts: ServerFacts) -> None:
         self._facts = facts

@@ -11,7 +11,7 @@ from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from loadgen.sim.server.dialect import Reply, ServerFacts, Statistics
+from loadgen.sim.server.dialect import CacheReset, Reply, ServerFacts, Statistics
 from loadgen.sim.server.events import DONE, encode, model_card, sse, text_of, text_offsets
 from loadgen.sim.server.exchange import Answer, Output, Part, RefusedError, Route
 from loadgen.sim.server.vllm_info import VERSION, server_info
@@ -44,6 +44,12 @@ class VllmDialect:
 
     name = "vllm"
     health = b""
+    cache_reset = CacheReset(
+        path="/reset_prefix_cache",
+        methods=("POST",),
+        done=Reply(200, _JSON, encode({"success": True})),
+        refused=Reply(200, _JSON, encode({"success": False})),
+    )
 
     def __init__(self, facts: ServerFacts) -> None:
         self._facts = facts

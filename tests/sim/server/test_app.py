@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,9 +15,12 @@ from loadgen.adapters.clock import MonotonicClock
 from loadgen.core.simulation.engine import Engine, Limits
 from loadgen.core.simulation.step_time import StepTime
 from loadgen.sim.server.app import Simulator
-from loadgen.sim.server.dialect import ServerFacts
+from loadgen.sim.server.dialect import Dialect, ServerFacts
 from loadgen.sim.server.faults import Fault, FaultKind, Faults, Restart
 from loadgen.sim.server.language import LanguageModel
+from loadgen.sim.server.llamacpp import LlamacppDialect
+from loadgen.sim.server.sglang import SglangDialect
+from loadgen.sim.server.tensorrt_llm import TensorrtLlmDialect
 from loadgen.sim.server.vllm import VllmDialect
 
 FACTS = ServerFacts(
@@ -30,6 +33,7 @@ FACTS = ServerFacts(
     prefix_caching=True,
 )
 NO_FAULTS = Faults()
+OTHERS = (LlamacppDialect, TensorrtLlmDialect)
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
 
 
@@ -123,7 +127,11 @@ class Client:
 
 @asynccontextmanager
 async def simulated(
-    faults: Faults = NO_FAULTS, *, step_s: float = 0.002, api_key: str | None = None
+    faults: Faults = NO_FAULTS,
+    *,
+    step_s: float = 0.002,
+    api_key: str | None = None,
+    dialect: Callable[[ServerFacts], Dialect] = VllmDialect,
 ) -> AsyncIterator[Server]:
     """A server of this process."""
 
@@ -134,7 +142,7 @@ async def simulated(
 
     clock = MonotonicClock()
     simulator = Simulator(
-        dialect=VllmDialect(FACTS),
+        dialect=dialect(FACTS),
         facts=FACTS,
         engine=engine,
         language=LanguageModel(output_tokens=20),
@@ -236,8 +244,43 @@ async def test_what_was_computed_once_is_found_again():
         assert [await cached(server), await cached(server)] == [0, 32]
         assert (await server.ask("POST", "/reset_prefix_cache")).json == {"success": True}
         assert await cached(server) == 0
-        assert (await server.ask("GET", "/flush_cache")).status == 200
-        assert await cached(server) == 0
+
+
+@pytest.mark.parametrize(
+    ("dialect", "asked", "says"),
+    [
+        (VllmDialect, ("POST", "/reset_prefix_cache"), (200, b'{"success":true}')),
+        (VllmDialect, ("GET", "/reset_prefix_cache"), (405, None)),
+        (VllmDialect, ("POST", "/flush_cache"), (404, None)),
+        (SglangDialect, ("POST", "/flush_cache"), (200, b"Cache flushed.\n")),
+        (SglangDialect, ("GET", "/flush_cache"), (200, b"Cache flushed.\n")),
+        (SglangDialect, ("POST", "/reset_prefix_cache"), (404, None)),
+        *((other, ("POST", path), (404, None)) for other in OTHERS for path in ("/reset_prefix_cache", "/flush_cache")),
+    ],
+)
+async def test_each_dialect_empties_its_cache_by_its_own_page(dialect, asked, says):
+    """And has no other's; `GET` on vLLM's tells that it is there without emptying anything."""
+    async with simulated(dialect=dialect) as server:
+        answer = await server.ask(*asked)
+    assert answer.status == says[0]
+    assert says[1] in (None, answer.body)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "path", "says"),
+    [
+        (VllmDialect, "/reset_prefix_cache", (200, b'{"success":false}')),
+        (SglangDialect, "/flush_cache", (400, b"Requests are running: the cache was not flushed.\n")),
+    ],
+)
+async def test_a_cache_in_use_is_not_emptied(dialect, path, says):
+    """Each dialect says so in its own way."""
+    async with simulated(step_s=0.05, dialect=dialect) as server, server.connected() as client:
+        await client.send("POST", TEXT, asking(stream=True))
+        await client.head()
+        await client.piece()
+        answer = await server.ask("POST", path)
+    assert (answer.status, answer.body) == says
 
 
 async def test_a_request_that_cannot_be_served_is_refused():

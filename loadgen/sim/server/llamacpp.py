@@ -15,7 +15,7 @@ from typing import Any
 
 from loadgen.core.simulation.engine import Step
 from loadgen.core.units import NS_PER_S, seconds
-from loadgen.sim.server.dialect import Load, Reply, ServerFacts, Statistics
+from loadgen.sim.server.dialect import CacheReset, Load, Reply, ServerFacts, Statistics
 from loadgen.sim.server.events import DONE, chat_logprobs, encode, model_card, sse, usage_of
 from loadgen.sim.server.exchange import Answer, Part, RefusedError, Route
 from loadgen.sim.server.pages import json_page
@@ -33,7 +33,7 @@ class LlamacppDialect:
 
     name = "llamacpp"
     health = b'{"status":"ok"}'
-    cache_reset = None
+    cache_reset: CacheReset | None = None
 
     def __init__(self, facts: ServerFacts) -> None:
         self._facts = facts

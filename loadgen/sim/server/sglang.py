@@ -65,7 +65,7 @@ class SglangDialect:
 
     name = "sglang"
     health = b""
-    cache_reset = CacheReset(
+    cache_reset: CacheReset | None = CacheReset(
         path="/flush_cache",
         methods=("GET", "POST"),
         done=Reply(200, _TEXT, b"Cache flushed.\n"),

@@ -19,7 +19,7 @@ from typing import Any
 
 from loadgen.core.simulation.engine import Step
 from loadgen.core.units import seconds
-from loadgen.sim.server.dialect import Load, Reply, ServerFacts, Statistics
+from loadgen.sim.server.dialect import CacheReset, Load, Reply, ServerFacts, Statistics
 from loadgen.sim.server.events import (
     DONE,
     chat_logprobs,
@@ -59,7 +59,7 @@ class TensorrtLlmDialect:
 
     name = "tensorrt-llm"
     health = b""
-    cache_reset = None
+    cache_reset: CacheReset | None = None
 
     def __init__(self, facts: ServerFacts) -> None:
         self._facts = facts

@@ -44,7 +44,7 @@ class VllmDialect:
 
     name = "vllm"
     health = b""
-    cache_reset = CacheReset(
+    cache_reset: CacheReset | None = CacheReset(
         path="/reset_prefix_cache",
         methods=("POST",),
         done=Reply(200, _JSON, encode({"success": True})),

@@ -17,7 +17,7 @@ from loadgen.core.run import Load, LoadMode
 from loadgen.options.capacity import CapacityOptions
 from loadgen.wiring.cooldown import cool_down
 from loadgen.wiring.execute import Display, Finished, execute
-from loadgen.wiring.interrupts import Interrupted, interruptible, interrupts
+from loadgen.wiring.interrupts import Interrupted, interruptible, signals
 from loadgen.wiring.run import burstiness_of
 from loadgen.wiring.session import Session, open_session
 from loadgen.wiring.workload import ReadProgress, passes_needed
@@ -52,15 +52,13 @@ async def find_capacity(
         finished: list[Finished] = []
         seen: list[tuple[float, Run]] = []
         result, first_pass = replayed(search, (), objectives=session.slo), 0
-        asked = asyncio.Event()
-        with interrupts(asked.set, asked.set):
-            while not asked.is_set() and (step := next_step(search, result.probes)) is not None:
+        with signals() as heard:
+            while not heard.asked and (step := next_step(search, result.probes)) is not None:
                 notes: tuple[str, ...] = ()
                 if seen:
                     try:
                         notes = await interruptible(cool_down(session.pages, session.facts, pause_s=options.settle))
                     except Interrupted:
-                        asked.set()
                         break
                 in_flight = _in_flight(search, step.level, result.probes)
                 load = _load(options, session, search, step, in_flight=in_flight, index=len(seen))
@@ -92,7 +90,7 @@ async def find_capacity(
             search=search,
             result=result,
             runs=tuple(finished),
-            interrupted=asked.is_set() or any(run.end.interrupted for run in finished),
+            interrupted=heard.asked,
         )
 
 

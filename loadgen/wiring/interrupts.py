@@ -4,65 +4,110 @@ import asyncio
 import signal
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
-
-_LISTENING: list[Callable[[], None]] = []
-"""Who is told of a signal: the last; the others again when it has left."""
 
 
 class Interrupted(Exception):  # noqa: N818 (it is no error: somebody asked)
     """Somebody asked to stop."""
 
 
-async def interruptible(work: Coroutine[Any, Any, Result]) -> Result:
-    """What the work comes to. A signal cancels it; raises Interrupted then, once it has ended."""
-    task = asyncio.create_task(work)
-    asked = False
+class Signals:
+    """The signals of one command, and who is told of them: of blocks within each other the innermost."""
 
-    def cancel() -> None:
-        nonlocal asked
-        asked = True
-        task.cancel()
+    def __init__(self) -> None:
+        self._count = 0
+        self._listening: list[Callable[[], None]] = []
 
-    with interrupts(cancel, cancel):
+    @property
+    def asked(self) -> bool:
+        """Whether somebody asked to stop."""
+        return self._count > 0
+
+    def hear(self) -> None:
+        """Takes a signal. One that nobody listens to waits for the next who does."""
+        self._count += 1
+        if self._listening:
+            self._listening[-1]()
+
+    @contextmanager
+    def told(self, first: Callable[[], None], again: Callable[[], None]) -> Iterator[None]:
+        """Calls `first` at the first signal, also at one from before, and `again` at each further one."""
+        seen = False
+
+        def interrupt() -> None:
+            nonlocal seen
+            call, seen = again if seen else first, True
+            call()
+
+        self._listening.append(interrupt)
         try:
-            return await task
-        except asyncio.CancelledError:
-            if asked:
-                raise Interrupted from None
-            raise
+            if self.asked:
+                interrupt()
+            yield
+        finally:
+            self._listening.pop()
+
+
+_OF_COMMAND: ContextVar[Signals | None] = ContextVar("the signals of the command under way", default=None)
+
+
+@contextmanager
+def signals() -> Iterator[Signals]:
+    """Takes signals until the block is left, so that none ends the process between two of its parts.
+
+    For a command of several parts. What it waits for in `interrupts` and `interruptible` is told of them.
+    """
+    loop, heard = asyncio.get_running_loop(), Signals()
+    handled = [number for number in (signal.SIGINT, signal.SIGTERM) if _handle(loop, number, heard.hear)]
+    before = _OF_COMMAND.set(heard)
+    try:
+        yield heard
+    finally:
+        _OF_COMMAND.reset(before)
+        for number in handled:
+            loop.remove_signal_handler(number)
 
 
 @contextmanager
 def interrupts(first: Callable[[], None], again: Callable[[], None]) -> Iterator[None]:
     """Calls `first` at the first signal and `again` at each further one, until the block is left.
 
-    Of blocks within each other the innermost is told.
+    Within the `signals` of a command a signal from before the block is told at its beginning.
     """
-    loop = asyncio.get_running_loop()
-    seen = 0
-
-    def interrupt() -> None:
-        nonlocal seen
-        seen += 1
-        if seen == 1:
-            first()
-        else:
-            again()
-
-    handled = [number for number in (signal.SIGINT, signal.SIGTERM) if _handle(loop, number, interrupt)]
-    if handled:
-        _LISTENING.append(interrupt)
-    try:
+    heard = _OF_COMMAND.get()
+    if heard is None:
+        with signals() as own, own.told(first, again):
+            yield
+        return
+    with heard.told(first, again):
         yield
-    finally:
-        if handled:
-            _LISTENING.pop()
-        for number in handled:
-            if not _LISTENING or not _handle(loop, number, _LISTENING[-1]):
-                loop.remove_signal_handler(number)
+
+
+async def interruptible(work: Coroutine[Any, Any, Result]) -> Result:
+    """What the work comes to. A signal cancels it; raises Interrupted then, once it has ended."""
+    task: asyncio.Task[Result] | None = None
+    asked = False
+
+    def cancel() -> None:
+        nonlocal asked
+        asked = True
+        if task is not None:
+            task.cancel()
+
+    with interrupts(cancel, cancel):
+        if asked:
+            work.close()
+            raise Interrupted
+        task = asyncio.create_task(work)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if asked:
+                raise Interrupted from None
+            raise
 
 
 def _handle(loop: asyncio.AbstractEventLoop, number: int, tell: Callable[[], None]) -> bool:

@@ -4,6 +4,7 @@ from loadgen.adapters.store.run_folder import RunFolder, new_run_id
 from loadgen.core.run import Load, LoadMode
 from loadgen.options.load import RunOptions
 from loadgen.wiring.execute import Display, Finished, execute
+from loadgen.wiring.interrupts import signals
 from loadgen.wiring.session import open_session
 from loadgen.wiring.workload import ReadProgress, default_requests
 
@@ -13,9 +14,10 @@ async def run_once(options: RunOptions, *, display: Display, progress: ReadProgr
     async with open_session(options, progress=progress) as session:
         load = _load(options, session.seed, default_requests(session.workload, options, options.concurrency))
         folder = RunFolder.create(options.out, new_run_id(), secrets=session.secrets)
-        return await execute(
-            session, load, folder=folder, warmup_requests=options.warmup_requests or 0, display=display
-        )
+        with signals():
+            return await execute(
+                session, load, folder=folder, warmup_requests=options.warmup_requests or 0, display=display
+            )
 
 
 def _load(options: RunOptions, seed: int, num_requests: int | None) -> Load:

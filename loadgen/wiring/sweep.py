@@ -11,7 +11,7 @@ from loadgen.core.metrics.summary import Sweep
 from loadgen.core.run import Load, LoadMode
 from loadgen.options.load import SweepOptions
 from loadgen.wiring.execute import Display, Finished, execute
-from loadgen.wiring.interrupts import interrupts
+from loadgen.wiring.interrupts import Interrupted, interruptible, signals
 from loadgen.wiring.run import burstiness_of
 from loadgen.wiring.session import Session, open_session
 from loadgen.wiring.workload import ReadProgress, default_requests, passes_needed
@@ -36,37 +36,35 @@ async def sweep_once(options: SweepOptions, *, display: Display, progress: ReadP
         path = create_sweep(options.out, sweep_id)
         finished: list[Finished] = []
         first_pass, interrupted = 0, False
-        for index, level in enumerate(levels_asked(session.stored_options())):
-            if index and await _interrupted_within(options.settle):
-                interrupted = True
-                break
-            folder = create_level(path, index + 1, level, secrets=session.secrets)
-            load = _load(options, session, level, index)
-            asked = options.warmup_requests
-            warmup = default_warmup(load.concurrency) if asked is None else asked
-            finished.append(
-                await execute(
-                    session, load, folder=folder, warmup_requests=warmup, display=display, first_pass=first_pass
+        with signals():
+            for index, level in enumerate(levels_asked(session.stored_options())):
+                if index and not await _settled(options.settle):
+                    interrupted = True
+                    break
+                folder = create_level(path, index + 1, level, secrets=session.secrets)
+                load = _load(options, session, level, index)
+                asked = options.warmup_requests
+                warmup = default_warmup(load.concurrency) if asked is None else asked
+                finished.append(
+                    await execute(
+                        session, load, folder=folder, warmup_requests=warmup, display=display, first_pass=first_pass
+                    )
                 )
-            )
-            first_pass += passes_needed(session.workload, load, warmup_requests=warmup)
-            sweep = sweep_of(sweep_id, [(run.manifest, run.analysis.summary) for run in finished])
-            save_sweep(path, sweep, secrets=session.secrets)
-            interrupted = finished[-1].end.interrupted
-            if interrupted or finished[-1].end.ended_by == "unreachable":
-                break
+                first_pass += passes_needed(session.workload, load, warmup_requests=warmup)
+                sweep = sweep_of(sweep_id, [(run.manifest, run.analysis.summary) for run in finished])
+                save_sweep(path, sweep, secrets=session.secrets)
+                interrupted = finished[-1].end.interrupted
+                if interrupted or finished[-1].end.ended_by == "unreachable":
+                    break
         return FinishedSweep(path=path, sweep=sweep, levels=tuple(finished), interrupted=interrupted)
 
 
-async def _interrupted_within(settle_s: float) -> bool:
-    """Waits between two levels; whether somebody asked to stop meanwhile."""
-    asked = asyncio.Event()
-    with interrupts(asked.set, asked.set):
-        try:
-            async with asyncio.timeout(settle_s):
-                await asked.wait()
-        except TimeoutError:
-            return False
+async def _settled(settle_s: float) -> bool:
+    """Waits between two levels; False when somebody asked to stop, then or while the last level was being saved."""
+    try:
+        await interruptible(asyncio.sleep(settle_s))
+    except Interrupted:
+        return False
     return True
 
 

@@ -36,10 +36,13 @@ real-engine: $(SETUP)
 bench: $(SETUP)
 	$(BIN)/python benchmarks/truth.py
 
-# Hashes for every platform, and no address of the place they came from.
+# Hashes for every platform, and no address of the place they came from. The image takes the versions of development.
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 lock: $(SETUP)
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra dev --extra parquet pyproject.toml -o requirements.lock
+	$(LOCK) --extra dev --extra parquet pyproject.toml -o requirements.lock
+	$(LOCK) --constraint requirements.lock pyproject.toml -o deploy/requirements.lock
+	echo hatchling | $(LOCK) --constraint requirements.lock - -o deploy/build.lock
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,5 +1,8 @@
 """What a server says of a request beside its text: token usage and speculation, from every known layout."""
 
+from collections.abc import Sequence
+from itertools import zip_longest
+
 from loadgen.core.record import RequestSpeculation
 from loadgen.core.stream import wire
 
@@ -58,7 +61,8 @@ class UsageSoFar:
 def speculation_of(whole: wire.Chunk | wire.Response) -> RequestSpeculation | None:
     """The request's own account of speculation, if this object holds one.
 
-    vLLM counts the steps that had a draft, SGLang verification steps. llama.cpp counts tokens only.
+    vLLM counts the steps that had a draft, SGLang verification steps, of which those of several choices add up.
+    llama.cpp counts tokens only.
     """
     if whole.metrics is not None and (vllm := whole.metrics.speculative_decoding) is not None:
         return RequestSpeculation(
@@ -73,15 +77,28 @@ def speculation_of(whole: wire.Chunk | wire.Response) -> RequestSpeculation | No
     if isinstance(whole, wire.Response):
         return None
     if whole.sglext is not None and (sglang := whole.sglext.spec_tokens_details) is not None:
-        return RequestSpeculation(
-            steps=sglang.spec_verify_ct,
-            drafted_tokens=sglang.spec_num_proposed_drafts,
-            accepted_tokens=sglang.spec_num_correct_drafts,
-            histogram=_tuple(sglang.spec_correct_drafts_histogram or None),
-        )
+        return _of_choices(sglang if isinstance(sglang, list) else [sglang])
     if whole.timings is not None and (drafted := whole.timings.draft_n) is not None:
         return RequestSpeculation(drafted_tokens=drafted, accepted_tokens=whole.timings.draft_n_accepted)
     return None
+
+
+def _of_choices(told: Sequence[wire.SglangSpeculation]) -> RequestSpeculation | None:
+    """The account of all choices together; a count that one of them does not tell is None."""
+    if not told:
+        return None
+    histograms = [each.spec_correct_drafts_histogram for each in told]
+    return RequestSpeculation(
+        steps=_sum([each.spec_verify_ct for each in told]),
+        drafted_tokens=_sum([each.spec_num_proposed_drafts for each in told]),
+        accepted_tokens=_sum([each.spec_num_correct_drafts for each in told]),
+        histogram=tuple(map(sum, zip_longest(*filter(None, histograms), fillvalue=0))) if all(histograms) else None,
+    )
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [each for each in counts if each is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def consistent(told: RequestSpeculation) -> bool:

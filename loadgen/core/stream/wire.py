@@ -124,9 +124,9 @@ class SglangSpeculation(Struct, gc=False):
 
 
 class SglangExtension(Struct, gc=False):
-    """SGLang's additions to a response."""
+    """SGLang's additions to a response; of several choices the accounts are a list."""
 
-    spec_tokens_details: SglangSpeculation | None = None
+    spec_tokens_details: SglangSpeculation | list[SglangSpeculation] | None = None
 
 
 class LlamaTimings(Struct, gc=False):

@@ -72,6 +72,33 @@ def test_sglang(decode, chunk) -> None:
     assert decode(chunk(content="x"), bare).speculation == RequestSpeculation(**expected)
 
 
+@pytest.mark.parametrize("streamed", [True, False])
+def test_sglang_with_several_choices(decode, chunk, streamed: bool) -> None:
+    """Its accounts come as a list, one a choice: they add up, and what one of them lacks is not known of all."""
+    one = {"spec_verify_ct": 4, "spec_num_proposed_drafts": 12, "spec_num_correct_drafts": 7}
+    other = {"spec_verify_ct": 2, "spec_num_proposed_drafts": 6, "spec_num_correct_drafts": 1}
+    lists = ([0, 2, 1, 1], [1, 1])
+
+    def told(*details: object) -> RequestSpeculation | None:
+        extension = {"sglext": {"spec_tokens_details": list(details)}}
+        if streamed:
+            second = chunk("stop", choice={"index": 1}, content="y")
+            answer = decode(chunk("stop", content="x"), second, final(**extension), b"data: [DONE]\n\n")
+        else:
+            choices = [{"index": index, "message": {"content": "x"}, "finish_reason": "stop"} for index in range(2)]
+            answer = decode(json.dumps({"choices": choices, **extension}).encode(), content_type="application/json")
+        assert Note.SEVERAL_CHOICES in answer.notes
+        assert not {Note.ODD_FIELDS, Note.SPECULATION_INCONSISTENT} & set(answer.notes)
+        return answer.speculation
+
+    histograms = [{"spec_correct_drafts_histogram": each} for each in lists]
+    pooled = RequestSpeculation(steps=6, drafted_tokens=18, accepted_tokens=8, histogram=(1, 3, 1, 1))
+    assert told(one | histograms[0], other | histograms[1]) == pooled
+    assert told(one | histograms[0], other) == RequestSpeculation(steps=6, drafted_tokens=18, accepted_tokens=8)
+    assert told(one, {"spec_verify_ct": 2}) == RequestSpeculation(steps=6)
+    assert told() is None
+
+
 def test_llama_cpp(decode, chunk) -> None:
     """llama.cpp's timings give tokens and no steps, and counts where usage is not sent."""
     timings = {"cache_n": 12, "prompt_n": 18, "predicted_n": 6, "draft_n": 5, "draft_n_accepted": 3}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from loadgen.core.analysis.verdict import Severity
+from loadgen.core.analysis.findings.kinds import Severity
 from loadgen.core.metrics.summary import Finding, Sweep, Verdict
 from loadgen.report.words import asked
 

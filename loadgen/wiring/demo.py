@@ -13,7 +13,7 @@ from loadgen.adapters.store.run_folder import new_run_id
 from loadgen.adapters.store.sweep_folder import create_level, create_sweep, save_sweep
 from loadgen.core.analysis.columns import Columns
 from loadgen.core.analysis.ladder import sweep_of
-from loadgen.core.analysis.verdict import Severity
+from loadgen.core.analysis.findings.kinds import Severity
 from loadgen.core.comparison.arms import Arm, ArmRun, ArmsComparison, Expectation
 from loadgen.core.comparison.assembly import compare
 from loadgen.core.comparison.cell import cell_of

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loadgen.core.analysis.arrivals import Arrivals
+from loadgen.core.analysis.findings.judge import judge
 from loadgen.core.analysis.sections import Sections, plateau_of
 from loadgen.core.analysis.series import bin_edges_ns, time_series
 from loadgen.core.analysis.server import server_of
 from loadgen.core.analysis.tallies import Tallies
-from loadgen.core.analysis.verdict import judge
 from loadgen.core.analysis.window import window_of
 from loadgen.core.metrics.distribution import curve, distribution
 from loadgen.core.metrics.summary import Analysis, Summary, Verdict

@@ -6,8 +6,9 @@ import numpy as np
 
 from loadgen.core.analysis.arrivals import Arrivals
 from loadgen.core.analysis.columns import Floats, Mask, Table
+from loadgen.core.analysis.findings.client import OWN_LAG_LIMIT_S
+from loadgen.core.analysis.findings.facts import Facts
 from loadgen.core.analysis.tallies import Oddities, Tallies
-from loadgen.core.analysis.verdict import OWN_LAG_LIMIT_S, Facts
 from loadgen.core.analysis.window import due_of, sending_end_ns
 from loadgen.core.errors import InternalError
 from loadgen.core.metrics.distribution import distribution, error_adjusted

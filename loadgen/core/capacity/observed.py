@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from loadgen.core.analysis.columns import Columns, Floats, Mask, Table
-from loadgen.core.analysis.verdict import FindingKind, Severity
+from loadgen.core.analysis.findings.kinds import FindingKind, Severity
 from loadgen.core.analysis.window import due_of, window_of
 from loadgen.core.capacity.evidence import Evidence
 from loadgen.core.capacity.probe import Excerpt, Miss, Run, Shortfall

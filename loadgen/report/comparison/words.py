@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from itertools import groupby
 
-from loadgen.core.analysis.verdict import Severity
+from loadgen.core.analysis.findings.kinds import Severity
 from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison, Gain
 from loadgen.core.comparison.choice import Choice
 from loadgen.core.comparison.crossover import Crossover, NoCrossover

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from loadgen.core.analysis import ladder, sections, series, verdict, window
-from loadgen.core.analysis.verdict import FindingKind
+from loadgen.core.analysis import ladder, sections, series, window
+from loadgen.core.analysis.findings import answers, client, outcomes, server, speculation, steadiness
+from loadgen.core.analysis.findings.kinds import FindingKind
 from loadgen.core.metrics import distribution, per_request
 from loadgen.core.metrics.catalogue import CATALOGUE, Scope
 from loadgen.core.metrics.per_request import REQUEST_METRICS
@@ -18,7 +19,24 @@ from loadgen.core.stats.quantiles import PERCENTILES
 
 REFERENCE = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
 MODULES = (
-    *(verdict, sections, series, window, ladder, per_request, distribution, drift, knee, robust, steady),
+    *(
+        answers,
+        client,
+        outcomes,
+        server,
+        speculation,
+        steadiness,
+        sections,
+        series,
+        window,
+        ladder,
+        per_request,
+        distribution,
+        drift,
+        knee,
+        robust,
+        steady,
+    ),
     *(tally, evidence, by_output_position, by_request),
 )
 THRESHOLDS = {

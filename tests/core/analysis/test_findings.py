@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from loadgen.core.analysis.verdict import RULES, FindingKind, Severity
+from loadgen.core.analysis.findings.judge import RULES
+from loadgen.core.analysis.findings.kinds import FindingKind, Severity
 from loadgen.core.record import FailureKind, Outcome, RequestRecord, RequestSpeculation
 from loadgen.core.request import Phase
 from loadgen.core.run import ClientFacts, TimingSource, Window

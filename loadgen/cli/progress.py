@@ -1,4 +1,7 @@
-"""Progress of a run on a terminal's stderr: what is done, what is in flight, how long it will take."""
+"""Progress of a run on a terminal's stderr: what is done, what is in flight, how long it will take.
+
+Requests are those that are measured; those of the warm-up are counted apart, before them.
+"""
 
 import asyncio
 import time
@@ -97,11 +100,12 @@ class RunProgress:
 
     def _counts(self) -> str:
         live = self._live
-        words = [f"{live.ended}" + (f"/{live.planned}" if live.planned else "") + " requests"]
+        if live.measuring_since_ns is None and (live.warmup_planned or live.warmup_ended):
+            words = [f"warming up, {_of(live.warmup_ended, live.warmup_planned)} requests"]
+        else:
+            words = [f"{_of(live.measured_ended, live.measured_planned)} requests"]
         words.append(f"{live.in_flight} in flight")
         words += [f"{n} {word}" for n, word in ((live.failed, "failed"), (live.dropped, "dropped")) if n]
-        if live.warmup_left and live.measuring_since_ns is None:
-            words.append("warming up")
         if live.stopping:
             words.append("finishing" if live.stopping == "duration" else "stopping")
         return ", ".join(words)
@@ -123,3 +127,7 @@ class RunProgress:
 
     def _elapsed(self) -> str:
         return duration_text(self._now_s() - self._started)
+
+
+def _of(done: int, planned: int | None) -> str:
+    return f"{done}/{planned}" if planned else str(done)

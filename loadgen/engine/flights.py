@@ -181,7 +181,7 @@ class Flights:
         self.records += 1
         self._consider_giving_up(record)
         if planned.phase is Phase.WARMUP:
-            self._live.warmup_left = max(0, self._live.warmup_left - 1)
+            self._live.warmup_ended += 1
         live = self._live
         match record.outcome:
             case Outcome.COMPLETED:

@@ -4,7 +4,8 @@
 class LiveCounts:
     """Counts of a run so far. `output_tokens` lags the wire by up to a decoder's round; events never count as tokens.
 
-    `planned` is None while the end is by duration. `measuring_since_ns` is set when the first measured request leaves.
+    `planned` is None while the end is by duration; it and the outcomes count warm-up too. `measuring_since_ns` is set
+    when the first measured request leaves.
     """
 
     __slots__ = (
@@ -19,7 +20,8 @@ class LiveCounts:
         "planned",
         "sent",
         "stopping",
-        "warmup_left",
+        "warmup_ended",
+        "warmup_planned",
     )
 
     def __init__(self) -> None:
@@ -31,7 +33,8 @@ class LiveCounts:
         self.cancelled = 0
         self.dropped = 0
         self.events = 0
-        self.warmup_left = 0
+        self.warmup_planned = 0
+        self.warmup_ended = 0
         self.measuring_since_ns: int | None = None
         self.last_progress_ns: int | None = None
         self.stopping: str | None = None
@@ -40,3 +43,13 @@ class LiveCounts:
     def ended(self) -> int:
         """Requests that have a record."""
         return self.completed + self.failed + self.cancelled + self.dropped
+
+    @property
+    def measured_ended(self) -> int:
+        """Of these, the ones that are measured."""
+        return self.ended - self.warmup_ended
+
+    @property
+    def measured_planned(self) -> int | None:
+        """Requests to be measured; while the load still rises, each that is sent is one less."""
+        return None if self.planned is None else self.planned - max(self.warmup_planned, self.warmup_ended)

@@ -68,7 +68,7 @@ class Run:
         self.clock = clock
         self.live = LiveCounts()
         self.live.planned = None if load.num_requests is None else load.num_requests + settings.warmup_requests
-        self.live.warmup_left = settings.warmup_requests
+        self.live.warmup_planned = settings.warmup_requests
         self._transport = transport
         self._probe = probe
         self._health = Health()

@@ -66,6 +66,28 @@ def test_what_comes_after_a_run_is_added_to_what_is_left() -> None:
     assert "about 10m 30s left" in text
 
 
+def test_warm_up_is_counted_apart() -> None:
+    """While it lasts it is what is told; then only measured requests are, though the time left covers both."""
+    warm = {"planned": 48, "warmup_planned": 8, "in_flight": 4}
+    assert "warming up, 3/8 requests, 4 in flight" in drawn(live_of(**warm, completed=3, warmup_ended=3), after_s=1.0)
+    begun = live_of(**warm, completed=12, warmup_ended=7, measuring_since_ns=1)
+    text = drawn(begun, after_s=10.0)
+    assert "concurrency 4" in text
+    assert "5/40 requests, 4 in flight" in text
+    assert "warming" not in text
+    assert "30 s left" in text, "a quarter of all 48 is done"
+    done = live_of(planned=48, warmup_planned=8, completed=48, warmup_ended=8, measuring_since_ns=1)
+    assert "40/40 requests" in drawn(done, after_s=10.0, terminal=False)
+
+
+def test_a_rising_load_leaves_fewer_requests_to_be_measured() -> None:
+    """What is sent before full load is warm-up, whatever it was planned as."""
+    rising = live_of(planned=40, completed=6, warmup_ended=6)
+    assert "warming up, 6 requests" in drawn(rising, after_s=1.0)
+    risen = live_of(planned=40, completed=10, warmup_ended=6, measuring_since_ns=1)
+    assert "4/34 requests" in drawn(risen, after_s=1.0)
+
+
 @pytest.mark.parametrize("terminal", [True, False])
 def test_counts_that_nobody_can_know_are_left_out(terminal: bool) -> None:
     """By duration no total is known, and none is made up; without a terminal one line is left at the end."""

@@ -137,6 +137,8 @@ def test_warm_up_hands_its_slots_over_without_draining() -> None:
     bench.execute()
     phases = [record.phase for record in sorted(bench.sink.records, key=lambda record: record.seq)]
     assert phases == [Phase.WARMUP] * 8 + [Phase.MEASURE] * 16
+    live = bench.run.live
+    assert (live.warmup_ended, live.warmup_planned, live.measured_ended, live.measured_planned) == (8, 8, 16, 16)
     edges = [(record.sent_ns, 1) for record in bench.sink.records] + [
         (record.closed_ns, -1) for record in bench.sink.records
     ]
@@ -158,6 +160,8 @@ def test_a_ramp_spreads_the_first_sends_and_counts_them_as_warm_up() -> None:
     for record in bench.sink.records:
         assert record.sent_ns is not None
         assert (record.phase is Phase.WARMUP) == (record.sent_ns < LEAD_NS + 1_000_000_000)
+    measured = sum(record.phase is Phase.MEASURE for record in bench.sink.records)
+    assert bench.run.live.measured_ended == bench.run.live.measured_planned == measured < 40
 
 
 def test_a_duration_stops_sending_at_its_end_and_lets_answers_finish() -> None:

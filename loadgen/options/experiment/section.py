@@ -1,0 +1,32 @@
+"""What all sections of an experiment file are made of."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationInfo
+
+
+class Section(BaseModel):
+    """A part of the file; a field that it does not know is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def beside_the_file(path: Path, info: ValidationInfo) -> Path:
+    """A path as the file means it, relative to its own folder."""
+    folder: Path = (info.context or {}).get("folder", Path())
+    return folder / path
+
+
+def nothing(value: Any) -> Any:
+    """None for the word `none`."""
+    return None if value == "none" else value
+
+
+def _text(value: Any) -> Any:
+    """Numbers of YAML as the text they were; a truth value has several spellings, so it has to be quoted."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+DataFile = Annotated[Path, AfterValidator(beside_the_file)]
+Text = Annotated[str, BeforeValidator(_text)]

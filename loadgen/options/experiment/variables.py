@@ -1,0 +1,43 @@
+"""`${NAME}` in an experiment file: an environment variable, so that no secret stands in what is stored."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from loadgen.adapters.servers.redaction import names_secret
+from loadgen.adapters.yaml_file import FieldError
+from loadgen.core.errors import ConfigError
+
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+def named_in(text: str) -> list[str]:
+    """The variables that a text names."""
+    return _VARIABLE.findall(text)
+
+
+def expanded(text: str, variables: Mapping[str, str]) -> str:
+    """The text with its variables looked up. Raises ConfigError for one that is not set."""
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in variables:
+            raise ConfigError(f"the experiment names ${{{match[1]}}}, and this environment variable is not set")
+        return variables[match[1]]
+
+    return _VARIABLE.sub(value, text)
+
+
+def check_public(arguments: Sequence[str], *keys: str) -> None:
+    """Raises FieldError for a secret in a command: it is stored as it is, and other users of its machine see it."""
+    for argument in arguments:
+        if _VARIABLE.search(argument):
+            raise FieldError("${NAME} is for url and env: a command is stored as it is", *keys)
+        name = argument.partition("=")[0]
+        if name.startswith("-") and names_secret(name.lstrip("-").replace("-", "_")):
+            raise FieldError(f"{name}: a command is stored, and seen by others; give the secret by env", *keys)
+
+
+def check_secret(environment: Mapping[str, str], *keys: str) -> None:
+    """Raises FieldError for a secret that stands in the file itself."""
+    for name, text in environment.items():
+        if names_secret(name) and _VARIABLE.fullmatch(text) is None:
+            raise FieldError("a secret does not belong in a file; name a variable that holds it: ${NAME}", *keys, name)

@@ -356,6 +356,16 @@ def test_lengths_that_are_not_those_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
+    ("planned", "severity"), [(91, None), (89, "info"), (51, "info"), (49, "warning"), (199, "info"), (201, "warning")]
+)
+def test_prompts_of_quite_another_length_are_a_warning(planned: int, severity: str | None) -> None:
+    """The server counts 100 tokens a prompt: beyond twice or half of what was asked for the load is another one."""
+    found = findings(closed_loop(planned_input_tokens=planned)).get("input_length")
+    assert (None if found is None else found.severity) == severity
+    assert severity != "warning" or "not the load that was asked for" in found.evidence
+
+
+@pytest.mark.parametrize(
     ("text", "token_ids", "advice"),
     [
         ("invented", False, "--token-ids sends exact lengths"),

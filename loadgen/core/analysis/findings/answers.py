@@ -9,6 +9,7 @@ from loadgen.core.run import RunManifest
 COUNTS_DIFFER_RATIO = 0.02
 DECODE_UNTIMED_RATIO = 0.05
 LENGTH_DIFFERS_RATIO = 0.1
+INPUT_OTHER_FACTOR = 2.0
 FIRST_SEVERAL_RATIO = 0.01
 
 
@@ -100,14 +101,18 @@ def output_length(facts: Facts) -> Finding | None:
 
 
 def input_length(facts: Facts) -> Finding | None:
-    """Prompts are not as long as the data asked for."""
-    return _length(
+    """Prompts are not as long as the data asked for. Far from it, they are another load than the one meant."""
+    planned, actual = facts.oddities.planned_input, facts.oddities.actual_input
+    found = _length(
         FindingKind.INPUT_LENGTH,
         "input",
-        facts.oddities.planned_input,
-        facts.oddities.actual_input,
+        planned,
+        actual,
         f"All numbers use the server's count, which includes its chat template. {_input_advice(facts.manifest)}",
     )
+    if found is None or planned / INPUT_OTHER_FACTOR <= actual <= planned * INPUT_OTHER_FACTOR:
+        return found
+    return warning(FindingKind.INPUT_LENGTH, f"{found.evidence} This is not the load that was asked for.", found.advice)
 
 
 def _input_advice(manifest: RunManifest) -> str:

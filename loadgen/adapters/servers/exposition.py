@@ -18,7 +18,11 @@ _NAME = re.compile(r"\s*([^\s{]+)")
 
 _PLAIN_LINE = re.compile(r"([^\s{#]+(?:\{[^#]*\})?) (\S+)")
 """A line without a time stamp or an exemplar, and without the sign that an exemplar begins with."""
-_HEADS_KEPT = 4096
+_HEADS_KEPT = 16_384
+_LINE_MOST = 8192
+_SERIES_MOST = 10_000
+_POSITIONS_MOST = 1024
+"""What a page may ask of its reader, who has a load to drive meanwhile."""
 
 PROCESS_START = "process_start_time_seconds"
 _SHOWN_CHARACTERS = 120
@@ -44,6 +48,14 @@ class Page:
         """The series with this label value."""
         return type(self)(tuple(each for each in self.series if each.labels.get(label) == value))
 
+    def parts(self, label: str) -> dict[str, Self]:
+        """The series by the value of a label, in order of the values; those without it are left out."""
+        found: dict[str, list[Series]] = {}
+        for each in self.series:
+            if label in each.labels:
+                found.setdefault(each.labels[label], []).append(each)
+        return {value: type(self)(tuple(found[value])) for value in sorted(found)}
+
     def values(self, label: str) -> tuple[str, ...]:
         """The values that a label takes, in order."""
         return tuple(sorted({each.labels[label] for each in self.series if label in each.labels}))
@@ -60,11 +72,16 @@ class Page:
         return _sum([each.value for each in self.named(names)])
 
     def by_position(self, names: Names, label: str) -> tuple[float, ...] | None:
-        """Sums by a label that counts from 0; a position that never came up is 0. None when there are none."""
+        """Sums by a label that counts from 0; a position that never came up is 0. None when there are none.
+
+        Raises ValueError for a position that no draft reaches.
+        """
         found = [each for each in self.named(names) if each.labels.get(label, "").isdecimal()]
         places = [int(each.labels[label]) for each in found]
         if not found:
             return None
+        if max(places) >= _POSITIONS_MOST:
+            raise ValueError(f"{found[0].name} has a position of {max(places)}, which no draft reaches")
         sums = [0.0] * (max(places) + 1)
         for place, each in zip(places, found, strict=True):
             if each.value is None:
@@ -77,6 +94,10 @@ class Page:
         totals: dict[str, Any] = {field: self.total(names) for field, names in table.items()}
         return Counters(**totals, **others)
 
+    def gaps(self, table: Mapping[str, Names]) -> tuple[str, ...]:
+        """The fields, of which a series is on the page and is no number."""
+        return tuple(field for field, names in table.items() if any(each.value is None for each in self.named(names)))
+
 
 def counter(*names: str) -> Names:
     """The names of a counter, each with and without the ending that exporters give to counters."""
@@ -87,7 +108,8 @@ def read_page(text: str, wanted: Collection[str]) -> Page:
     """The series on a page whose names are wanted; other lines, buckets above all, are never parsed.
 
     A label set that is there twice with one value counts once. Raises ValueError, with a reason for people, for what
-    is no complete page, for a wanted line that cannot be read, and for a label set with two values.
+    is no complete page, for a wanted line that cannot be read or is endless, for more series than an engine has, and
+    for a label set with two values.
     """
     if text.lstrip()[:1] in ("<", "{", "["):
         raise ValueError(f"not a metrics page in text form: it begins with {text.lstrip()[:20]!r}")
@@ -98,6 +120,10 @@ def read_page(text: str, wanted: Collection[str]) -> Page:
         name = _NAME.match(line)
         if name is None or name[1] not in wanted:
             continue
+        if len(line) > _LINE_MOST:
+            raise ValueError(f"line {number}: {_shown(line)} is longer than {_LINE_MOST} characters")
+        if len(found) >= _SERIES_MOST:
+            raise ValueError(f"line {number}: more than {_SERIES_MOST} series of metrics that are read")
         series = _series(line, number)
         known = found.setdefault((series.name, frozenset(series.labels.items())), series)
         if known.value != series.value:

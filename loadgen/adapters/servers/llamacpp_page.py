@@ -28,6 +28,8 @@ _COUNTERS: dict[str, Names] = {
 }
 _CACHED = counter("llamacpp:prompt_tokens_cached")
 _BY_POSITION = counter("llamacpp:spec_decode_num_accepted_tokens_per_pos")
+_GAPS = _COUNTERS | {"accepted_by_position": _BY_POSITION}
+_OF_CACHE = ("prompt_tokens", "prefix_query_tokens", "prefix_hit_tokens")
 _RUNNING: Names = ("llamacpp:requests_processing",)
 _WAITING: Names = ("llamacpp:requests_deferred",)
 _KV_USED: Names = ("llamacpp:kv_cache_usage_ratio",)
@@ -41,10 +43,12 @@ def llamacpp_samples(text: str, *, model: str) -> tuple[ServerSample, ...]:
     page = read_page(text, _WANTED)
     expect_some(page, "llama.cpp")
     counters = page.counters(_COUNTERS, accepted_by_position=page.by_position(_BY_POSITION, "position"))
-    cached = page.total(_CACHED)
-    if cached is not None and counters.prompt_tokens is not None:
-        asked = counters.prompt_tokens + cached
+    gaps = page.gaps(_GAPS)
+    if page.named(_CACHED):
+        cached, computed = page.total(_CACHED), counters.prompt_tokens
+        asked = None if cached is None or computed is None else computed + cached
         counters = replace(counters, prompt_tokens=asked, prefix_query_tokens=asked, prefix_hit_tokens=cached)
+        gaps += tuple(name for name in _OF_CACHE if getattr(counters, name) is None and name not in gaps)
     sample = ServerSample(
         engine="0",
         counters=counters,
@@ -54,5 +58,6 @@ def llamacpp_samples(text: str, *, model: str) -> tuple[ServerSample, ...]:
             kv_used_ratio=page.total(_KV_USED),
         ),
         started_unix_s=started_unix_s(page),
+        gaps=gaps,
     )
     return (sample,)

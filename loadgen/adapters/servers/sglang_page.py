@@ -72,6 +72,7 @@ def sglang_samples(text: str, *, model: str) -> tuple[ServerSample, ...]:
             acceptance_ratio=rate,
         ),
         started_unix_s=started_unix_s(page),
+        gaps=ours.gaps(_COUNTERS),
     )
     return (sample,)
 

@@ -40,6 +40,8 @@ _COUNTERS: dict[str, Names] = {
 }
 _DRAFTED_BY_POSITION = _names(*counter("spec_decode_drafted_tokens"))
 _ACCEPTED_BY_POSITION = _names(*counter("spec_decode_accepted_tokens"))
+_BY_POSITION = {"drafted": _DRAFTED_BY_POSITION, "accepted": _ACCEPTED_BY_POSITION}
+_OF_SPECULATION = ("drafts", "drafted_tokens", "accepted_tokens", "accepted_by_position")
 _RUNNING = _names("num_requests_running")
 _WAITING = _names("num_requests_waiting")
 _KV_USED = _names("kv_cache_utilization")
@@ -54,9 +56,10 @@ def tensorrt_llm_samples(text: str, *, model: str) -> tuple[ServerSample, ...]:
     page = read_page(text, _WANTED)
     expect_some(page, "TensorRT-LLM")
     ours = of_model(page, model)
+    counters, gaps = _of_ended_requests(ours, ours.counters(_COUNTERS), ours.gaps(_COUNTERS))
     sample = ServerSample(
         engine="0",
-        counters=_of_ended_requests(ours, ours.counters(_COUNTERS)),
+        counters=counters,
         gauges=Gauges(
             running_requests=ours.total(_RUNNING),
             waiting_requests=ours.total(_WAITING),
@@ -65,25 +68,33 @@ def tensorrt_llm_samples(text: str, *, model: str) -> tuple[ServerSample, ...]:
             acceptance_length=ours.total(_ACCEPTANCE_LENGTH),
         ),
         started_unix_s=started_unix_s(page),
+        gaps=gaps,
     )
     return (sample,)
 
 
-def _of_ended_requests(page: Page, counters: Counters) -> Counters:
-    """The counters with every figure of speculation from the counts by position, where the server has those.
+def _of_ended_requests(page: Page, counters: Counters, gaps: tuple[str, ...]) -> tuple[Counters, tuple[str, ...]]:
+    """The counters with every figure of speculation from the counts by position, where the server has those; the gaps.
 
     A step drafts its first position or nothing, so the first position's count is the number of steps that drafted.
     Taken all from one place, the ratios are of the same requests: those that ended. Before one has, there is nothing to
     tell whether such counts will come, and the iterations' totals, which are ahead of them, are not taken either.
     """
+    if not page.named(_DRAFTED_BY_POSITION):
+        if counters.finished_requests:
+            return counters, gaps
+        unsure = ("drafted_tokens", "accepted_tokens") if "finished_requests" in gaps else ()
+        return replace(counters, drafted_tokens=None, accepted_tokens=None), tuple(dict.fromkeys((*gaps, *unsure)))
+    elsewhere = tuple(name for name in gaps if name not in _OF_SPECULATION)
     drafted = page.by_position(_DRAFTED_BY_POSITION, "token_position")
-    if drafted is None:
-        return counters if counters.finished_requests else replace(counters, drafted_tokens=None, accepted_tokens=None)
     accepted = page.by_position(_ACCEPTED_BY_POSITION, "token_position") or ()
-    return replace(
+    if drafted is None or page.gaps(_BY_POSITION):
+        return replace(counters, drafted_tokens=None, accepted_tokens=None), elsewhere + _OF_SPECULATION
+    told = replace(
         counters,
         drafts=drafted[0],
         drafted_tokens=sum(drafted),
         accepted_tokens=sum(accepted),
         accepted_by_position=accepted + (0.0,) * (len(drafted) - len(accepted)),
     )
+    return told, elsewhere

@@ -39,6 +39,7 @@ _COUNTERS: dict[str, Names] = {
     "iteration_tokens": ("vllm:iteration_tokens_total_sum",),
 }
 _BY_POSITION = counter("vllm:spec_decode_num_accepted_tokens_per_pos")
+_GAPS = _COUNTERS | {"accepted_by_position": _BY_POSITION}
 _RUNNING: Names = ("vllm:num_requests_running",)
 _WAITING: Names = ("vllm:num_requests_waiting",)
 _KV_USED: Names = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
@@ -50,8 +51,7 @@ def vllm_samples(text: str, *, model: str) -> tuple[ServerSample, ...]:
     page = read_page(text, _WANTED)
     expect_some(page, "vLLM")
     started, ours = started_unix_s(page), of_model(page, model)
-    engines = ours.values("engine")
-    parts = {engine: ours.where("engine", engine) for engine in engines} if engines else {"0": ours}
+    parts = ours.parts("engine") or {"0": ours}
     return tuple(_sample(engine, part, started) for engine, part in parts.items())
 
 
@@ -65,4 +65,5 @@ def _sample(engine: str, page: Page, started: float | None) -> ServerSample:
             kv_used_ratio=page.total(_KV_USED),
         ),
         started_unix_s=started,
+        gaps=page.gaps(_GAPS),
     )

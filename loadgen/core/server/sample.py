@@ -59,13 +59,15 @@ class Gauges:
 class ServerSample:
     """One engine process of the model under test. `engine` tells processes of one page apart (vLLM's label, a rank).
 
-    `started_unix_s` is when the process says that it started, None where it does not.
+    `started_unix_s` is when the process says that it started, None where it does not. `gaps` names the counters that
+    were on the page without being numbers: unknown at this reading, and no sign that the process was started anew.
     """
 
     engine: str
     counters: Counters
     gauges: Gauges
     started_unix_s: float | None = None
+    gaps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

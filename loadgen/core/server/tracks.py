@@ -1,12 +1,17 @@
 """What was read of each engine process, or GPU, over time, once for each."""
 
-from collections.abc import Iterable
-from dataclasses import astuple, dataclass
-from typing import Generic, Self, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, fields, replace
+from typing import Any, Generic, Self, TypeVar
 
 from loadgen.core.server.sample import GPU_SOURCE, Counters, GpuSample, Scrape, ServerSample
 
 Sample = TypeVar("Sample", ServerSample, GpuSample)
+
+START_MOVES_MOST_S = 2.0
+"""Exporters that work out their start anew at each reading move it by a second or so, as clocks are set."""
+
+_COUNTERS = tuple(field.name for field in fields(Counters))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +54,22 @@ def server_tracks(scrapes: Iterable[Scrape]) -> tuple[tuple[Track[ServerSample],
     A front end may show one process under several addresses. Two pages are of one process when they have the same
     engine and start and once the very same counters, above zero: the sums of seconds among them do not meet by chance.
     Where a page shows neither a start nor seconds, replicas that share a load evenly would look the same: both count.
+
+    A counter that is gone from a page, while its process says that it is still the same one, is a gap: that page came
+    in part.
     """
     kept: list[Track[ServerSample]] = []
     owners: dict[tuple[str, float | None, Counters], Track[ServerSample]] = {}
     notes = []
     for source, pages in by_source(scrapes).items():
-        for engine in sorted({sample.engine for page in pages for sample in page.samples}):
-            track = Track(source=source, name=engine, readings=tuple(_server_reading(page, engine) for page in pages))
+        told = [{sample.engine: sample for sample in page.samples} for page in pages]
+        for engine in sorted({engine for samples in told for engine in samples}):
+            seen = _with_gaps([samples.get(engine) for samples in told])
+            readings = tuple(
+                Reading(taken_ns=page.taken_ns, sample=sample, failed=page.fault is not None)
+                for page, sample in zip(pages, seen, strict=True)
+            )
+            track = Track(source=source, name=engine, readings=readings)
             shown = _shown(track)
             twin = next((owners[key] for key in shown if key in owners), None)
             if twin is not None:
@@ -76,9 +90,33 @@ def gpu_tracks(scrapes: Iterable[Scrape]) -> tuple[Track[GpuSample], ...]:
     )
 
 
-def _server_reading(page: Scrape, engine: str) -> Reading[ServerSample]:
-    sample = next((sample for sample in page.samples if sample.engine == engine), None)
-    return Reading(taken_ns=page.taken_ns, sample=sample, failed=page.fault is not None)
+def same_process(one: ServerSample, other: ServerSample) -> bool | None:
+    """Whether two samples are of one process, by when it started; None where one of them does not say."""
+    if one.started_unix_s is None or other.started_unix_s is None:
+        return None
+    return abs(one.started_unix_s - other.started_unix_s) <= START_MOVES_MOST_S
+
+
+def _with_gaps(samples: Sequence[ServerSample | None]) -> Iterator[ServerSample | None]:
+    """The samples, each with the counters among its gaps that its process had shown before."""
+    known: dict[str, Any] = {}
+    last: ServerSample | None = None
+    for sample in samples:
+        if sample is None:
+            yield None
+            continue
+        if last is None or not same_process(last, sample):
+            known = {}
+        values = {name: getattr(sample.counters, name) for name in _COUNTERS}
+        gone = [name for name, before in known.items() if _less_of(before, values[name]) and name not in sample.gaps]
+        known |= {name: value for name, value in values.items() if value is not None and name not in gone}
+        last = sample
+        yield replace(sample, gaps=(*sample.gaps, *gone)) if gone else sample
+
+
+def _less_of(before: Any, after: Any) -> bool:
+    """Whether a counter is gone, or positions of it."""
+    return after is None or (isinstance(after, tuple) and len(after) < len(before))
 
 
 def _gpu_reading(page: Scrape, name: str) -> Reading[GpuSample]:

@@ -5,13 +5,13 @@ so the window has no counters at all, and says why.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from math import inf
 from typing import Any
 
 from loadgen.core.server.sample import GPU_SOURCE, Counters, Gauges, Scrape, ServerSample
-from loadgen.core.server.tracks import Track, by_source, server_tracks
+from loadgen.core.server.tracks import Reading, Track, by_source, same_process, server_tracks
 from loadgen.core.units import seconds
 
 _FIELDS = tuple(field.name for field in fields(Counters))
@@ -132,13 +132,16 @@ def difference(earlier: ServerSample, later: ServerSample) -> Counters | Reset:
     """What one process counted between two samples.
 
     A counter that was not there before began at zero since, for series come with their first observation. One that is
-    gone has no difference: like a fall and a start that moved, it makes the whole a Reset.
+    gone has no difference: like a fall and a start that moved, it makes the whole a Reset. One that was no number on
+    either side is unknown.
     """
-    if None not in (starts := {earlier.started_unix_s, later.started_unix_s}) and len(starts) > 1:
+    if same_process(earlier, later) is False:
         return Reset(names=("started",))
     differences: dict[str, Any] = {}
     lost = []
     for name in _FIELDS:
+        if name in earlier.gaps or name in later.gaps:
+            continue
         before, after = getattr(earlier.counters, name), getattr(later.counters, name)
         delta = _places(before, after) if name == "accepted_by_position" else _number(before, after)
         if delta is _LOST:
@@ -234,29 +237,58 @@ def _bounds(
 def _walk(track: Track[ServerSample]) -> tuple[Counters, list[str], list[str]]:
     """One process's differences, from first to last; its resets, and what came up on the way, in words.
 
-    All readings are compared pair by pair, since a counter may overtake its old value after a fall.
+    All readings are compared with the last known values before them, since a counter may overtake its old value after a
+    fall.
     """
     good = [reading for reading in track.readings if not reading.failed]
     where = f"page {track.source}, engine {track.name}"
     resets = []
     came: dict[str, None] = {}
+    held = good[0].sample
     for before, after in pairwise(good):
-        between = f"between {seconds(before.taken_ns):.1f} s and {seconds(after.taken_ns):.1f} s"
         if after.sample is None:
             if before.sample is not None:
-                resets.append(f"{where} is gone from the page {between}")
+                resets.append(f"{where} is gone from the page {_between(before, after)}")
+                held = None
             continue
-        found = difference(_or_nothing(before.sample, after.sample), after.sample)
+        found = difference(_or_nothing(held, after.sample), after.sample)
         if isinstance(found, Reset):
-            resets.append(f"{where}: {_reset_words(found)} {between}")
-        elif before.sample is None:
+            resets.append(f"{where}: {_reset_words(found)} {_between(before, after)}")
+            held = None
+        elif held is None:
             came["all its counters"] = None
         else:
-            came |= dict.fromkeys(_appeared(before.sample.counters, after.sample.counters))
+            came |= dict.fromkeys(_appeared(held, after.sample))
+        held = _filled(after.sample, held)
     notes = [f"{where}: came up in the window and counts from zero: {', '.join(came)}"] if came else []
-    last = good[-1].sample
-    total = difference(_or_nothing(good[0].sample, last), last) if last is not None and not resets else Counters()
+    notes += _gap_notes(where, [reading.sample for reading in good if reading.sample is not None])
+    first, last = good[0], good[-1]
+    total = difference(_or_nothing(first.sample, last.sample), last.sample) if last.sample and not resets else None
+    if isinstance(total, Reset):
+        resets.append(f"{where}: {_reset_words(total)} {_between(first, last)}")
     return total if isinstance(total, Counters) else Counters(), resets, notes
+
+
+def _between(before: Reading[ServerSample], after: Reading[ServerSample]) -> str:
+    return f"between {seconds(before.taken_ns):.1f} s and {seconds(after.taken_ns):.1f} s"
+
+
+def _filled(sample: ServerSample, held: ServerSample | None) -> ServerSample:
+    """The sample with its gaps filled by what was known before; what was not known stays a gap."""
+    if held is None or not sample.gaps:
+        return sample
+    known = {name: getattr(held.counters, name) for name in sample.gaps}
+    return replace(
+        sample,
+        counters=replace(sample.counters, **known),
+        gaps=tuple(name for name in sample.gaps if name in held.gaps),
+    )
+
+
+def _gap_notes(where: str, samples: Sequence[ServerSample]) -> list[str]:
+    names = dict.fromkeys(name for sample in samples for name in sample.gaps)
+    count = sum(1 for sample in samples if sample.gaps)
+    return [f"{where}: no number in {count} of {len(samples)} readings: {', '.join(names)}"] if names else []
 
 
 def _or_nothing(earlier: ServerSample | None, later: ServerSample) -> ServerSample:
@@ -264,8 +296,13 @@ def _or_nothing(earlier: ServerSample | None, later: ServerSample) -> ServerSamp
     return earlier if earlier is not None else ServerSample(engine=later.engine, counters=Counters(), gauges=Gauges())
 
 
-def _appeared(before: Counters, after: Counters) -> list[str]:
-    return [name for name in _FIELDS if getattr(before, name) is None and getattr(after, name) is not None]
+def _appeared(before: ServerSample, after: ServerSample) -> list[str]:
+    return [
+        name
+        for name in _FIELDS
+        if getattr(before.counters, name) is None and getattr(after.counters, name) is not None
+        if name not in before.gaps
+    ]
 
 
 def _reset_words(reset: Reset) -> str:

@@ -1,5 +1,6 @@
 """Metrics pages of each engine and version, read to the samples that they mean."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -358,6 +359,60 @@ def test_a_line_that_cannot_be_read_is_named(line: str) -> None:
     """The line's number and text."""
     with pytest.raises(ValueError, match=r"line 2: 'vllm:prompt_tokens_total.*' cannot be read"):
         samples("vllm", f"# TYPE vllm:prompt_tokens_total counter\n{line}\n", model="m")
+
+
+@pytest.mark.parametrize(
+    ("engine", "name", "model"),
+    [
+        ("vllm", "vllm_0.32_ngram", "gemma3-270m"),
+        ("vllm", "made_vllm_0.10", "meta/llama"),
+        ("sglang", "made_sglang_0.5", "m"),
+        ("llamacpp", "made_llamacpp_2026", "m"),
+        ("tensorrt-llm", "made_tensorrt_llm_1.3", "m"),
+    ],
+)
+def test_a_counter_that_is_no_number_is_a_gap(engine: str, name: str, model: str) -> None:
+    """Whichever line of a page says NaN: what it bears on is unknown and named, all else is as it was."""
+    page = golden(f"{name}.txt")
+    whole = asdict(only(engine, page, model).counters)
+    named = set()
+    for line in page.splitlines():
+        head = line.rpartition(" ")[0]
+        if line.startswith("#") or head == "process_start_time_seconds" or not head:
+            continue
+        found = only(engine, page.replace(f"{line}\n", f"{head} NaN\n"), model)
+        counters = asdict(found.counters)
+        assert {field for field in whole if counters[field] != whole[field]} == set(found.gaps), line
+        assert all(counters[field] is None for field in found.gaps)
+        named |= set(found.gaps)
+    assert named == {field for field, counted in whole.items() if counted is not None}
+
+
+def test_a_page_that_asks_too_much_is_refused() -> None:
+    """An endless line, and more series than any engine has: said at once, instead of read for minutes."""
+    endless = "m{" + ",".join(f'l{number}="x"' for number in range(300_000)) + "} 1\n"
+    with pytest.raises(ValueError, match=r"line 1: .* is longer than 8192 characters"):
+        read_page(endless, {"m"})
+    many = "".join(f'm{{i="{number}"}} 1\n' for number in range(10_001))
+    with pytest.raises(ValueError, match=r"line 10001: more than 10000 series"):
+        read_page(many, {"m"})
+    assert read_page(many, {"n"}).series == (), "of what nobody asked for there may be any number"
+
+
+def test_a_draft_position_beyond_any_draft_is_refused() -> None:
+    """An array that long would be made of it."""
+    text = golden("made_vllm_0.10.txt").replace('position="1"', 'position="4000000000"')
+    with pytest.raises(ValueError, match="a position of 4000000000, which no draft reaches"):
+        samples("vllm", text, model="meta/llama")
+
+
+def test_hundreds_of_engines_on_one_page_are_told_apart() -> None:
+    """Each with its own counters, in the order of their names."""
+    text = "".join(f'vllm:prompt_tokens_total{{engine="{number:03}"}} {number}\n' for number in range(600))
+    found = samples("vllm", text, model="m")
+    assert [(each.engine, each.counters.prompt_tokens) for each in found] == [
+        (f"{number:03}", number) for number in range(600)
+    ]
 
 
 def test_lines_that_nobody_asked_for_do_no_harm() -> None:

@@ -8,10 +8,17 @@ S = 10**9
 
 
 def sample(
-    *, engine: str = "0", started: float | None = 1000.0, gauges: Gauges | None = None, **counted: Any
+    *,
+    engine: str = "0",
+    started: float | None = 1000.0,
+    gauges: Gauges | None = None,
+    gaps: tuple[str, ...] = (),
+    **counted: Any,
 ) -> ServerSample:
     """One process with these counters."""
-    return ServerSample(engine=engine, counters=Counters(**counted), gauges=gauges or Gauges(), started_unix_s=started)
+    return ServerSample(
+        engine=engine, counters=Counters(**counted), gauges=gauges or Gauges(), started_unix_s=started, gaps=gaps
+    )
 
 
 def page(at_s: float, *samples: ServerSample, source: str = "0") -> Scrape:

@@ -44,9 +44,18 @@ def test_a_gauge_moves_in_a_straight_line_between_readings() -> None:
 
 def test_a_failed_scrape_leaves_a_gap() -> None:
     """Nothing is drawn across it, though the counter's total is known."""
-    scrapes = [page(0, sample(drafts=0, generation_tokens=0)), page(1, sample(generation_tokens=10)), unread(1.5)]
+    scrapes = [page(0, sample(generation_tokens=0)), page(1, sample(generation_tokens=10)), unread(1.5)]
     scrapes += [page(2, sample(generation_tokens=20)), page(3, sample(generation_tokens=25))]
-    assert server_series(scrapes, EDGES).generation_tokens_per_s == (None, None, 5)
+    assert server_series(scrapes, EDGES).generation_tokens_per_s == (10, None, 5)
+
+
+def test_a_counter_without_a_number_leaves_a_gap_of_its_own() -> None:
+    """NaN in one reading, or half a page: the other counters go on, and what comes back is no sudden rate."""
+    for state in (sample(prompt_tokens=20, gaps=("generation_tokens",)), sample(prompt_tokens=20)):
+        scrapes = [page(at, sample(generation_tokens=10 * at, prompt_tokens=20)) for at in (0, 1, 3, 4)]
+        found = server_series([*scrapes, page(2, state)], [0, S, 2 * S, 3 * S, 4 * S])
+        assert found.generation_tokens_per_s == (10, None, None, 10)
+        assert found.prompt_tokens_per_s == (0, 0, 0, 0)
 
 
 def test_a_restart_leaves_a_gap() -> None:

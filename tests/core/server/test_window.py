@@ -57,7 +57,8 @@ def test_a_counter_that_comes_up_began_at_zero() -> None:
         (sample(accepted_by_position=(5, 3)), sample(accepted_by_position=(6, 2)), ("accepted_by_position",)),
         (sample(accepted_by_position=(5, 3)), sample(accepted_by_position=(6,)), ("accepted_by_position",)),
         (sample(drafts=5, queue_s=1.0), sample(drafts=4, queue_s=0.5), ("drafts", "queue_s")),
-        (sample(drafts=1, started=1.0), sample(drafts=2, started=2.0), ("started",)),
+        (sample(drafts=1, started=1.0), sample(drafts=2, started=9.0), ("started",)),
+        (sample(drafts=1, started=9.0), sample(drafts=2, started=1.0), ("started",)),
     ],
 )
 def test_a_fall_a_loss_and_a_moved_start_are_resets(earlier, later, names) -> None:  # type: ignore[no-untyped-def]
@@ -68,6 +69,16 @@ def test_a_fall_a_loss_and_a_moved_start_are_resets(earlier, later, names) -> No
 def test_a_start_that_is_unknown_on_one_side_is_no_reset() -> None:
     """A page that does not say when it started says nothing of a restart."""
     assert difference(sample(drafts=1, started=None), sample(drafts=2)) == Counters(drafts=1)
+
+
+def test_a_start_that_moves_as_clocks_are_set_is_no_reset() -> None:
+    """Linux tells its boot in whole seconds, which an exporter adds to anew at each reading: up and down by one."""
+    scrapes = [page(at, sample(drafts=at, started=1000.0 + at % 2)) for at in range(5)]
+    assert (whole_run(scrapes).counters.drafts, whole_run(scrapes).resets) == (4, ())
+    creeping = [page(at, sample(drafts=at, started=1000.0 + at)) for at in range(5)]
+    (said,) = whole_run(creeping).resets
+    assert said.endswith("between 0.0 s and 4.0 s"), "from first to last it moved too far to be believed"
+    assert whole_run(creeping).counters == Counters()
 
 
 def test_the_window_reaches_around_its_span() -> None:
@@ -110,10 +121,41 @@ def test_a_restart_in_the_middle_is_found_though_counters_overtook_their_old_val
 
 def test_a_moved_start_voids_a_window_in_which_nothing_fell() -> None:
     """The second process was faster than the first."""
-    scrapes = [page(0, sample(started=1.0, drafts=1)), page(1, sample(started=2.0, drafts=5))]
+    scrapes = [page(0, sample(started=1.0, drafts=1)), page(1, sample(started=9.0, drafts=5))]
     found = whole_run(scrapes)
     assert found.counters == Counters()
     assert found.resets == ("page 0, engine 0: the process was started anew between 0.0 s and 1.0 s",)
+
+
+def test_a_counter_that_is_no_number_is_a_gap_and_no_restart() -> None:
+    """In the middle it loses nothing, at an end its own difference alone; a fall behind it is found all the same."""
+    counts = (10, None, 30)
+
+    def read(*drafts: float | None) -> CounterWindow:
+        return whole_run(
+            page(at, sample(drafts=each, generation_tokens=5 * at, gaps=("drafts",) if each is None else ()))
+            for at, each in enumerate(drafts)
+        )
+
+    found = read(*counts)
+    assert (found.counters, found.resets) == (Counters(drafts=20, generation_tokens=10), ())
+    assert found.notes == ("page 0, engine 0: no number in 1 of 3 readings: drafts",)
+    for ends in ((None, 10, 30), (10, 30, None)):
+        assert (read(*ends).counters, read(*ends).resets) == (Counters(generation_tokens=10), ())
+    (said,) = read(100, None, 5, 300).resets
+    assert said.startswith("page 0, engine 0: drafts fell or went")
+    assert said.endswith("between 1.0 s and 2.0 s")
+
+
+def test_half_a_page_of_a_process_that_says_it_is_the_same_is_a_gap() -> None:
+    """Its counters are on the next page again: they did not begin at zero, and nothing was started anew."""
+    whole = [page(at, sample(drafts=10 + at, accepted_by_position=(5, 4))) for at in (0, 2)]
+    found = whole_run([*whole, page(1, sample(accepted_by_position=(5,)))])
+    assert (found.counters.drafts, found.counters.accepted_by_position, found.resets) == (2, (0, 0), ())
+    cut_at_the_end = whole_run([*whole, page(3, sample(accepted_by_position=(5, 4)))])
+    assert (cut_at_the_end.counters.drafts, cut_at_the_end.resets) == (None, ())
+    silent = [page(at, sample(started=None, drafts=each)) for at, each in ((0, 5), (1, None), (2, 9))]
+    assert whole_run(silent).resets, "one that does not say since when it runs may well be another"
 
 
 def test_a_restart_outside_the_window_is_none_of_its_business() -> None:

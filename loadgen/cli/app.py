@@ -21,6 +21,7 @@ COMMANDS = (
     "trace",
     "predict",
     "sim",
+    "profiles",
     "doctor",
 )
 """In the order of the help; each is a module of this package that registers itself."""

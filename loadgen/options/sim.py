@@ -1,16 +1,16 @@
 """The options of `sim`, and how a server profile supplies what they leave open."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
 
-from loadgen.adapters.profiles import DRAFTER_KEYS, EngineName, ProfileFile, load_profile
+from loadgen.adapters.profiles.files import ProfileFile, find_profile
+from loadgen.adapters.profiles.model import DRAFTER_KEYS, DraftMethod, EngineName
 from loadgen.core.errors import ConfigError
 from loadgen.core.simulation.measured_steps import parse_time_s
 from loadgen.core.simulation.models import MODELS
-from loadgen.core.simulation.speculator import BatchRange, Method, check_ranges
+from loadgen.core.simulation.speculator import BatchRange, check_ranges
 from loadgen.core.simulation.step_time import StepTime
 from loadgen.options.fields import DurationSeconds, JsonField, Texts, option, panel_of
 from loadgen.options.predict import ModelOptions
@@ -143,8 +143,8 @@ class SimOptions(ModelOptions):
         metavar="FAULT",
     )
 
-    profile: Path | None = option(
-        None, "Server profile, for all that is not said otherwise.", panel="Run", metavar="FILE"
+    profile: str | None = option(
+        None, "Server profile, for all that is not said otherwise.", panel="Run", metavar="NAME|FILE", min_length=1
     )
     speed: float = option(
         1.0, "Run this many times as fast as the server imitated.", panel="Run", metavar="X", ge=0.001, le=1000
@@ -189,15 +189,15 @@ class SimOptions(ModelOptions):
         """
         if "profile" not in given:
             return {}
-        found = load_profile(Path(str(given["profile"].value)))
+        found = find_profile(str(given["profile"].value))
         same_method = "method" not in given or given["method"].value == found.profile.method_name
-        values = {"dialect": Given(found.profile.engine, found.file.where("engine"))}
+        values = {"dialect": Given(found.profile.engine, found.where("engine"))}
         if "target" not in given:
             values |= _served(found)
         if same_method:
             values |= _drafting(found, named="draft" in given)
         for name, value in found.profile.simulator.items():
-            where = found.file.where("simulator", name)
+            where = found.where("simulator", name)
             if name in _ELSEWHERE:
                 raise ConfigError(f"{where}: in a profile this stands under {_ELSEWHERE[name]!r}")
             if name not in cls.model_fields or name == "profile":
@@ -209,7 +209,7 @@ class SimOptions(ModelOptions):
 
 def _served(found: ProfileFile) -> dict[str, Given]:
     """Served name, and the target of this name unless the simulator's options name one."""
-    where = found.file.where("model")
+    where = found.where("model")
     values = {"model_name": Given(found.profile.model, where)}
     if "target" not in found.profile.simulator:
         values["target"] = Given(_known(found.profile.model, where, "target"), where)
@@ -218,18 +218,18 @@ def _served(found: ProfileFile) -> dict[str, Given]:
 
 def _drafting(found: ProfileFile, *, named: bool) -> dict[str, Given]:
     """Method, draft length, and the draft model unless another was `named` or the simulator's options name one."""
-    speculation, file = found.profile.speculation, found.file
+    speculation = found.profile.speculation
     if speculation is None:
         return {}
     model = None if named else speculation.model
     own_words = {} if model is None else {DRAFTER_KEYS[found.profile.engine]: model}
     values = {
-        "method": Given(speculation.method, file.where("speculation", "method")),
-        "draft_tokens": Given(speculation.draft_tokens, file.where("speculation", "draft_tokens")),
-        "speculation_config": Given(own_words | speculation.config, file.where("speculation", "config")),
+        "method": Given(speculation.method.value, found.where("speculation", "method")),
+        "draft_tokens": Given(speculation.draft_tokens, found.where("speculation", "draft_tokens")),
+        "speculation_config": Given(own_words | speculation.config, found.where("speculation", "config")),
     }
-    if speculation.method is Method.DRAFT_MODEL and model is not None and "draft" not in found.profile.simulator:
-        where = file.where("speculation", "model")
+    if speculation.method is DraftMethod.DRAFT_MODEL and model is not None and "draft" not in found.profile.simulator:
+        where = found.where("speculation", "model")
         values["draft"] = Given(_known(model, where, "draft"), where)
     return values
 

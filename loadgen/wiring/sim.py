@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from loadgen.adapters.profiles import DRAFTER_KEYS, EngineName
+from loadgen.adapters.profiles.model import DRAFTER_KEYS, EngineName
 from loadgen.core.errors import ConfigError
 from loadgen.core.simulation.engine import Engine, Limits
 from loadgen.core.simulation.speculator import Speculator

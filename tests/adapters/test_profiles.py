@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from loadgen.adapters.profiles import load_profile
+from loadgen.adapters.profiles.files import load_profile
+from loadgen.adapters.profiles.model import DraftMethod
 from loadgen.core.errors import ConfigError
-from loadgen.core.simulation.speculator import Method
 
 OURS = sorted((Path(__file__).parents[2] / "server_profiles").glob("*.yaml"))
 WHOLE = """\
@@ -34,7 +34,7 @@ def test_a_whole_profile(tmp_path: Path) -> None:
     found = load_profile(profile_of(WHOLE, tmp_path))
     assert found.profile.engine == "vllm"
     assert found.profile.speculation is not None
-    assert (found.profile.speculation.method, found.profile.speculation.draft_tokens) == (Method.NGRAM, 5)
+    assert (found.profile.speculation.method, found.profile.speculation.draft_tokens) == (DraftMethod.NGRAM, 5)
     assert found.profile.speculation.config == {"prompt_lookup_max": 7}
     assert found.profile.simulator == {"gpu": "h100"}
     assert found.file.where("simulator", "gpu") == f"{tmp_path}/mine.yaml:10: simulator.gpu"

@@ -127,7 +127,7 @@ def test_a_wrong_option_is_named_with_what_was_expected(given: dict[str, Any], m
 
 def test_a_profile_fills_what_is_left_open(profile: Path) -> None:
     """Dialect, served name, target and draft by their names on Hugging Face, speculation, and the simulator's own."""
-    options = sim_options(profile=profile)
+    options = sim_options(profile=str(profile))
     assert (options.dialect, options.model_name, options.target) == ("sglang", "Qwen/Qwen3-8B", "qwen3-8b")
     assert (options.method, options.draft_tokens, options.draft) == (Method.DRAFT_MODEL, 2, "qwen3-0.6b")
     assert (options.gpu, options.acceptance, options.max_num_seqs) == ("a100", [0.8, 0.6], 32)
@@ -148,20 +148,20 @@ def test_every_other_source_wins_over_the_profile(profile: Path, tmp_path: Path)
 
 def test_another_method_leaves_the_profiles_speculation_out_as_a_whole(profile: Path) -> None:
     """Rates of one drafter say nothing about another, and a baseline has none; the server stays the same."""
-    plain = sim_options(profile=profile, method="none")
+    plain = sim_options(profile=str(profile), method="none")
     assert (plain.method, plain.draft_tokens, plain.acceptance, plain.draft) == (None, None, None, None)
-    other = sim_options(profile=profile, method="eagle3")
+    other = sim_options(profile=str(profile), method="eagle3")
     assert (other.method, other.draft_tokens, other.acceptance) == (Method.EAGLE3, None, None)
     assert (plain.gpu, other.gpu, plain.max_num_seqs) == ("a100", "a100", 32)
-    same = sim_options(profile=profile, method="draft_model")
+    same = sim_options(profile=str(profile), method="draft_model")
     assert same.acceptance == [0.8, 0.6]
 
 
 def test_another_target_does_not_keep_the_profiles_name(profile: Path) -> None:
     """A server of another model does not serve under the first one's name, even if that one is unknown here."""
-    assert sim_options(profile=profile, target="llama-3.1-8b").model_name is None
+    assert sim_options(profile=str(profile), target="llama-3.1-8b").model_name is None
     profile.write_text(PROFILE.replace("Qwen/Qwen3-8B", "acme/secret"))
-    assert sim_options(profile=profile, target="llama-3.1-8b").target == "llama-3.1-8b"
+    assert sim_options(profile=str(profile), target="llama-3.1-8b").target == "llama-3.1-8b"
 
 
 @pytest.mark.parametrize(
@@ -180,14 +180,14 @@ def test_a_wrong_line_of_a_profile_is_named(profile: Path, line: str, instead: s
     """File, line and field, as for a configuration file."""
     profile.write_text(PROFILE.replace(line, instead))
     with pytest.raises(ConfigError, match=message):
-        sim_options(profile=profile)
+        sim_options(profile=str(profile))
 
 
 def test_a_name_among_the_simulators_options_does_for_an_unknown_model(profile: Path) -> None:
     """The served name stays the profile's; what is imitated is said beside it."""
     text = PROFILE.replace("Qwen/Qwen3-8B", "acme/secret").replace("gpu: a100", "target: qwen3-32b")
     profile.write_text(text)
-    options = sim_options(profile=profile)
+    options = sim_options(profile=str(profile))
     assert (options.model_name, options.target) == ("acme/secret", "qwen3-32b")
 
 
@@ -195,9 +195,9 @@ def test_a_named_draft_model_does_for_an_unknown_one(profile: Path) -> None:
     """In the profile it stands in under the profile's name; on the command line it takes its place."""
     text = PROFILE.replace("Qwen/Qwen3-0.6B", "acme/tiny")
     profile.write_text(text)
-    named = sim_options(profile=profile, draft="llama-3.2-1b")
+    named = sim_options(profile=str(profile), draft="llama-3.2-1b")
     assert (named.draft, named.speculation_config) == ("llama-3.2-1b", {})
     profile.write_text(text.replace("gpu: a100", "draft: llama-3.2-1b"))
-    stands_in = sim_options(profile=profile)
+    stands_in = sim_options(profile=str(profile))
     assert stands_in.draft == "llama-3.2-1b"
     assert stands_in.speculation_config == {"speculative_draft_model_path": "acme/tiny"}

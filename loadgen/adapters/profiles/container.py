@@ -1,0 +1,50 @@
+"""The container that a profile's image becomes: who runs in it, and where it keeps what it has loaded."""
+
+from dataclasses import dataclass
+
+from loadgen.adapters.profiles.model import Profile, image_tag
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeOf:
+    """Whose home the caches stand in. Without `uid` the image knows nobody but root."""
+
+    cache: str
+    uid: int | None = None
+    gid: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """An image, and how to build it where packages come on top of one that is published.
+
+    `starts_program`: the image's entry point is the engine's program, so that options alone are given.
+    """
+
+    image: str
+    dockerfile: str | None
+    starts_program: bool
+    home: HomeOf
+
+
+_ROOT = HomeOf(cache="/root/.cache")
+_VLLM = HomeOf(cache="/home/vllm/.cache", uid=2000, gid=0)
+"""A user that is in the image beside root; its `.cache` is there, so that a new volume belongs to it."""
+
+
+def container_of(profile: Profile) -> Container:
+    """The container of a profile with an image."""
+    image = profile.image
+    assert image is not None
+    name = image.partition("@")[0].rpartition(":")[0]
+    dockerfile = None
+    if profile.packages:
+        dockerfile = f"FROM {image}\nRUN uv pip install --system --no-cache {' '.join(profile.packages)}\n"
+        extra = "-".join(package.replace("==", "-") for package in profile.packages)
+        image = f"{name.rpartition('/')[2]}:{image_tag(image)}-{extra}"
+    return Container(
+        image=image,
+        dockerfile=dockerfile,
+        starts_program=profile.engine != "sglang",
+        home=_VLLM if name == "vllm/vllm-openai" else _ROOT,
+    )

@@ -1,0 +1,81 @@
+"""Server profiles as terminal text."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from loadgen.report import text_parts
+from loadgen.report.text_parts import INDENT
+from loadgen.report.words import DASH
+
+
+def profiles_text(listed: Mapping[str, Any], *, width: int, color: bool = False) -> str:
+    """One line a profile."""
+    rows = [
+        [
+            Text(profile["name"], style="bold"),
+            Text("simulated" if profile["simulated"] else profile["engine"]),
+            Text(_method(profile["method"], profile["draft_tokens"])),
+            Text(str(profile["gpus"]) if not profile["simulated"] else DASH),
+            Text(profile["description"]),
+        ]
+        for profile in listed["profiles"]
+    ]
+    titles = ["Profile", "Engine", "Method", ">GPUs", "What it is"]
+    table, _ = text_parts.table(titles, rows, width, leave_out=(3,), stretch=4)
+    return text_parts.rendered([table], width, color)
+
+
+def profile_text(profile: Mapping[str, Any], *, width: int, color: bool = False) -> str:
+    """One profile with all that it says and all that follows."""
+    facts = [
+        ("engine", profile["engine"]),
+        ("model", profile["model"]),
+        ("weights", profile["weights"]),
+        ("image", profile["image"] or "none: it can only be simulated"),
+        ("packages", ", ".join(profile["packages"])),
+        ("GPUs", "none" if not profile["gpus"] else str(profile["gpus"])),
+        ("shared memory", profile["shared_memory"]),
+        ("price an hour", profile["price_per_hour"]),
+        ("baseline", profile["baseline"]),
+        ("address", profile.get("url")),
+        ("metrics", profile.get("metrics_url")),
+        ("can do", ", ".join(profile["capabilities"])),
+        ("files", ", ".join(profile["files"])),
+    ]
+    parts: list[RenderableType] = [Text(profile["name"], style="bold"), Text(profile["description"])]
+    parts.append(text_parts.section("Server", text_parts.facts([(name, str(value)) for name, value in facts if value])))
+    speculation = profile["speculation"]
+    if speculation is not None:
+        told = [(name.replace("_", " "), str(value)) for name, value in speculation.items() if value]
+        parts.append(text_parts.section("Speculation", text_parts.facts(told)))
+    for title, values in (
+        ("Arguments", profile["arguments"]),
+        ("Environment", profile["environment"]),
+        ("Simulator", profile["simulator"]),
+    ):
+        if values:
+            parts.append(
+                text_parts.section(title, text_parts.facts([(name, str(value)) for name, value in values.items()]))
+            )
+    return text_parts.rendered(parts, max(width, 40 + INDENT), color)
+
+
+def check_text(checked: Mapping[str, Any]) -> str:
+    """A line for each objection, and what it comes to."""
+    objections: Sequence[Mapping[str, Any]] = checked["objections"]
+    lines = []
+    for each in objections:
+        where = "" if each["where"] is None else f"{each['where']}: "
+        lines.append(f"{'!' if each['fatal'] else '-'} {where}{each['text']}")
+    count = checked["checked"]
+    profiles = f"{count} profile{'' if count == 1 else 's'}"
+    faults = checked["faults"]
+    lines.append(f"{profiles} checked: {f'{faults} wrong' if faults else 'nothing wrong'}")
+    return "\n".join(lines) + "\n"
+
+
+def _method(method: str, draft_tokens: int | None) -> str:
+    return method if draft_tokens is None else f"{method}, {draft_tokens}"

@@ -40,7 +40,7 @@ Pages = dict[str, PageAddress]
 
 
 def pages_of(options: CommonOptions, facts: TargetFacts, target: Destination) -> Pages:
-    """The pages that the options name, else the target's own if its engine is known.
+    """The pages that the options name, else the target's own if its engine is known, also if it could not be read yet.
 
     Raises ConfigError for an address that will not do.
     """
@@ -56,8 +56,9 @@ def pages_of(options: CommonOptions, facts: TargetFacts, target: Destination) ->
 
     urls = dict.fromkeys(options.metrics_url)
     pages = {str(place): named(url, "--metrics-url") for place, url in enumerate(urls)}
-    if not pages and facts.metrics_path is not None and facts.engine in PAGE_ENGINES:
-        pages["0"] = PageAddress(destination=target, path=target.request_target(facts.metrics_path))
+    own = facts.metrics_path or facts.unread_metrics_path
+    if not pages and own is not None and facts.engine in PAGE_ENGINES:
+        pages["0"] = PageAddress(destination=target, path=target.request_target(own))
     if options.gpu_metrics_url is not None:
         pages[GPU_SOURCE] = named(options.gpu_metrics_url, "--gpu-metrics-url")
     return pages

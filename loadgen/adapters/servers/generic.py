@@ -5,6 +5,7 @@ with one tiny request a capability. An optional page that is missing is a fact, 
 """
 
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from typing import Any
 
 import httpx2
@@ -25,8 +26,10 @@ _SHOWN_MODELS = 20
 
 _ENGINES_BY_OWNER = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llamacpp", "tensorrt_llm": "tensorrt-llm"}
 _ENGINES_BY_METRIC = {"vllm:": "vllm", "sglang:": "sglang", "llamacpp:": "llamacpp", "trtllm_": "tensorrt-llm"}
-_METRICS_PATHS = ("/metrics", "/prometheus/metrics")
-_ITERATIONS_PATH = "/metrics"
+_METRICS_PATH = "/metrics"
+"""Of every engine but TensorRT-LLM, which lists iterations there: to read them takes them away."""
+_TENSORRT_LLM_PATH = "/prometheus/metrics"
+_AT_METRICS = frozenset({"vllm", "sglang", "llamacpp"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +37,10 @@ class TargetFacts:
     """What is known about a target before the first request of a run.
 
     `engine` is `vllm`, `sglang`, `llamacpp`, `tensorrt-llm`, another name that the server gave itself, or None.
-    `healthy` is None where there is no health page, `metrics_path` where no metrics page can be read. `speculation` is
-    None for a server that drafts nothing or does not say, which `configuration.speculates` tells apart;
-    `configuration_page` is what both were read from, without secrets. `refusals` maps a capability that was refused to
-    the server's reason.
+    `healthy` is None where there is no health page, `metrics_path` where no metrics page can be read;
+    `unread_metrics_path` is one that is there, and was refused or too slow when it was asked for. `speculation` is None
+    for a server that drafts nothing or does not say, which `configuration.speculates` tells apart; `configuration_page`
+    is what both were read from, without secrets. `refusals` maps a capability that was refused to the server's reason.
     """
 
     models: tuple[str, ...] = ()
@@ -47,6 +50,7 @@ class TargetFacts:
     engine_version: str | None = None
     healthy: bool | None = None
     metrics_path: str | None = None
+    unread_metrics_path: str | None = None
     configuration: ServerConfiguration | None = None
     speculation: SpeculationConfiguration | None = None
     configuration_page: dict[str, Any] | None = None
@@ -69,8 +73,10 @@ async def probe_target(
     entry = next((entry for entry in listing if entry.get("id") == chosen), {})
     version = await control.json_page("/version")
     health = await control.page("/health")
-    metrics_path, metrics = await _metrics(control)
-    engine = _engine(version, listing, metrics)
+    said = _own_word(version, listing)
+    read = await _metrics(control, said)
+    metrics = read.text
+    engine = said or page_engine(metrics)
     told = await _engine_facts(control, engine, metrics)
     capabilities, refusals = Capabilities(acceptance=told.tells_acceptance), dict[str, str]()
     if try_requests:
@@ -84,7 +90,8 @@ async def probe_target(
         engine=engine,
         engine_version=text(version.get("version")) or told.version,
         healthy=None if health is None or health.status in (404, 405, 501) else health.status == 200,
-        metrics_path=metrics_path or await _iterations_path(control, engine),
+        metrics_path=read.path or await _iterations_path(control, engine),
+        unread_metrics_path=read.unread_path,
         configuration=told.configuration,
         speculation=told.speculation,
         configuration_page=kept_page(told.page),
@@ -144,13 +151,40 @@ def _only(models: tuple[str, ...]) -> str:
     raise ConfigError(f"--model: expected one of the server's {len(models)} models: {shown}")
 
 
-async def _metrics(control: Control) -> tuple[str | None, str]:
-    """The first path with a page in Prometheus form, and the page."""
-    for path in _METRICS_PATHS:
-        page = await control.page(path)
-        if page is not None and page.status == 200 and _is_prometheus(page):
-            return path, page.text
-    return None, ""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Metrics:
+    """The path of a page in Prometheus form and the page, or the path of one that is there and could not be read."""
+
+    path: str | None = None
+    text: str = ""
+    unread_path: str | None = None
+
+
+async def _metrics(control: Control, engine: str | None) -> _Metrics:
+    """The server's page. Where the engine is not known, TensorRT-LLM's is tried first: its other one is a queue."""
+    if engine in _AT_METRICS:
+        paths: tuple[str, ...] = (_METRICS_PATH,)
+    else:
+        paths = (_TENSORRT_LLM_PATH,) if engine == "tensorrt-llm" else (_TENSORRT_LLM_PATH, _METRICS_PATH)
+    unread = None
+    for path in paths:
+        try:
+            page = await control.fetch("GET", path)
+        except httpx2.TimeoutException:
+            unread = unread or path
+            continue
+        except httpx2.HTTPError:
+            continue
+        if page.status == 200 and _is_prometheus(page):
+            return _Metrics(path=path, text=page.text)
+        if _is_withheld(page.status):
+            unread = unread or path
+    return _Metrics(unread_path=unread)
+
+
+def _is_withheld(status: int) -> bool:
+    """Whether a page seems to be there all the same: it redirects, wants a key, or breaks."""
+    return 300 <= status < 400 or status in (401, 403, 429) or (status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED)
 
 
 def _is_prometheus(page: Page) -> bool:
@@ -162,21 +196,23 @@ def _is_prometheus(page: Page) -> bool:
 
 
 async def _iterations_path(control: Control, engine: str | None) -> str | None:
-    """Where TensorRT-LLM without a Prometheus page lists its iterations; asking takes away those of before the run."""
+    """Where TensorRT-LLM without a Prometheus page lists its iterations; asked so that none of them is taken away."""
     if engine != "tensorrt-llm":
         return None
-    page = await control.page(_ITERATIONS_PATH)
-    return _ITERATIONS_PATH if page is not None and page.status == 200 and isinstance(page.json(), list) else None
+    try:
+        page = await control.fetch("OPTIONS", _METRICS_PATH)
+    except httpx2.HTTPError:
+        return None
+    # a route that takes GET alone says so
+    return _METRICS_PATH if page.status in (200, 204, HTTPStatus.METHOD_NOT_ALLOWED) else None
 
 
-def _engine(version: dict[str, Any], listing: list[dict[str, Any]], metrics: str) -> str | None:
-    """The engine by its own word: `/version`, the owner of its models, else the prefix of its metrics."""
+def _own_word(version: dict[str, Any], listing: list[dict[str, Any]]) -> str | None:
+    """The engine as the server says it: by `/version`, else by the owner of its models."""
     if said := text(version.get("engine")):
         return said
-    for entry in listing:
-        if (engine := _ENGINES_BY_OWNER.get(str(entry.get("owned_by")))) is not None:
-            return engine
-    return page_engine(metrics)
+    owners = (_ENGINES_BY_OWNER.get(str(entry.get("owned_by"))) for entry in listing)
+    return next((engine for engine in owners if engine is not None), None)
 
 
 def page_engine(metrics: str) -> str | None:

@@ -37,6 +37,15 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
 
+    def do_OPTIONS(self) -> None:
+        """As of a route that takes GET alone."""
+        server = self.server
+        assert isinstance(server, TableServer)
+        server.seen.append((self.command, self.path, dict(self.headers), None))
+        self.send_response(405 if self.path in server.table else 404)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
     def _answer(self, body: Any) -> None:
         server = self.server
         assert isinstance(server, TableServer)

@@ -110,6 +110,47 @@ async def test_an_engine_is_known_by_its_own_word(serving, client_for, name):
     assert facts.capabilities == Capabilities(), "nothing is tried unless asked for"
 
 
+def trtllm(**pages: Any) -> dict[str, Any]:
+    return {"/v1/models": models("m", owned_by="tensorrt_llm"), "/metrics": as_json([{"iter": 1}]), **pages}
+
+
+@pytest.mark.parametrize(
+    ("pages", "path"),
+    [({"/prometheus/metrics": (200, "text/plain", b"trtllm_x 3\n")}, "/prometheus/metrics"), ({}, "/metrics")],
+)
+async def test_iterations_are_not_taken_from_their_queue(serving, client_for, pages, path):
+    """Another reader of TensorRT-LLM's list, such as a monitor, loses none of them to our questions."""
+    facts, seen = await probe(serving, client_for, trtllm(**pages))
+    assert (facts.engine, facts.metrics_path) == ("tensorrt-llm", path)
+    assert ("GET", "/metrics") not in [(method, asked) for method, asked, *_ in seen]
+
+
+async def test_an_unnamed_engine_is_asked_for_the_page_that_is_no_queue_first(serving, client_for):
+    """Behind a gateway that owns the models: its Prometheus page tells the engine, and the list stays as it is."""
+    table = trtllm(**{"/prometheus/metrics": (200, "text/plain", b"trtllm_x 3\n"), "/v1/models": models("m")})
+    facts, seen = await probe(serving, client_for, table)
+    assert (facts.engine, facts.metrics_path) == ("tensorrt-llm", "/prometheus/metrics")
+    assert "/metrics" not in [asked for _, asked, *_ in seen]
+
+
+@pytest.mark.parametrize(
+    ("reply", "unread"),
+    [
+        ((401, "text/plain", b""), "/metrics"),
+        ((307, "text/plain", b"/metrics/"), "/metrics"),
+        ((503, "text/plain", b""), "/metrics"),
+        ((404, "text/plain", b""), None),
+        ((501, "text/plain", b""), None),
+        ((200, "text/html", b"<html>"), None),
+    ],
+)
+async def test_a_page_that_is_withheld_is_not_one_that_is_not_there(serving, client_for, reply, unread):
+    """What wants a key, redirects or breaks will be asked for during the run, and its failure told."""
+    table = {"/v1/models": models("m", owned_by="vllm"), "/metrics": reply}
+    facts, _ = await probe(serving, client_for, table)
+    assert (facts.metrics_path, facts.unread_metrics_path) == (None, unread)
+
+
 async def test_the_only_model_is_taken(serving, client_for):
     """Without a name the server's only model is the one."""
     facts, _ = await probe(serving, client_for, {"/v1/models": models("just-me")})

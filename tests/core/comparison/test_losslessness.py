@@ -157,3 +157,52 @@ def test_more_arms_make_a_claim_harder() -> None:
     assert 0.01 < alone.p_value < 0.05
     assert alone.lossy
     assert not among.lossy
+
+
+def test_a_claim_that_is_settled_makes_the_next_one_easier() -> None:
+    """Holm: beside an arm that is lossy beyond doubt, another is judged as though it were alone."""
+    base, arm = same("one two"), same("one two")
+    for request in range(3):
+        arm["c1", request] = {0: "one three"}
+    arms = {"doubtful": arm, "clear": same("three four")}
+    found = losslessness(base, base, arms, Sampling.GREEDY, np.random.default_rng(1))
+    assert 0.025 < found["doubtful"].p_value < 0.05
+    assert found["doubtful"].lossy
+    assert found["clear"].lossy
+
+
+@pytest.mark.parametrize("sampling", Sampling)
+def test_answers_that_all_agree_are_no_evidence(sampling: Sampling) -> None:
+    """Chance alone then always sets them as far apart, which is not at all."""
+    base = same("one two three")
+    found = losslessness(base, base, {"arm": base}, sampling, np.random.default_rng(1))["arm"]
+    assert found.p_value == 1
+    assert not found.lossy
+
+
+def test_sampled_answers_are_judged_by_their_first_words() -> None:
+    """After the first difference nothing is comparable: that the baseline's two starts happen to part later than the
+    arm does, all of them after the eighth word, says nothing."""
+    first = "a b c d e f g h"
+    sides = same(f"{first} i j k l"), same(f"{first} i j k m"), {"arm": same(f"{first} n o p q")}
+    found = losslessness(*sides, Sampling.SAMPLED, np.random.default_rng(1))["arm"]
+    assert found.p_value == 1
+    assert losslessness(*sides, Sampling.GREEDY, np.random.default_rng(1))["arm"].lossy
+
+
+def test_which_side_is_evidence() -> None:
+    """Agreement beyond the baseline's own accuses an arm of sampled answers, never one of greedy answers, which can
+    only agree less; agreement below it accuses both."""
+    one, other = same("a b c d"), same("a x y z")
+    more, less = (one, other, {"arm": one}), (one, one, {"arm": other})
+    lossy = {
+        (sampling, name): losslessness(*sides, sampling, np.random.default_rng(1))["arm"].lossy
+        for sampling in Sampling
+        for name, sides in (("more", more), ("less", less))
+    }
+    assert lossy == {
+        (Sampling.GREEDY, "more"): False,
+        (Sampling.GREEDY, "less"): True,
+        (Sampling.SAMPLED, "more"): True,
+        (Sampling.SAMPLED, "less"): True,
+    }

@@ -2,26 +2,36 @@
 
 import asyncio
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import groupby
 
 import msgspec
 import typer
-from rich.console import Console
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from loadgen.cli.output import width_of
 from loadgen.cli.parameters import options_command
 from loadgen.cli.writing import show, tell
 from loadgen.core.errors import ExitCode
 from loadgen.core.units import duration_text
 from loadgen.options.doctor import DoctorOptions
+from loadgen.report import text_parts
+from loadgen.report.words import printable
 from loadgen.sim.self_check import Check, Value
 from loadgen.wiring.doctor import Examination, examine
 
 DOCTOR_SCHEMA = "loadgen.doctor/1"
 _RELATIONS = {"at_most": "≤ ", "at_least": "≥ ", "equal": ""}
 _FOLDED = ("shape", "failure")
+_TITLES = {
+    "machine": "This machine",
+    "native": "Native transport",
+    "httpx": "httpx transport, for --http2 and --proxy",
+    "target": "Target",
+}
 
 
 def doctor(options: DoctorOptions) -> None:
@@ -33,10 +43,7 @@ def doctor(options: DoctorOptions) -> None:
     if options.json_output:
         show(msgspec.json.encode(as_json(found)).decode() + "\n")
     else:
-        console = Console()
-        with console.capture() as drawn:
-            console.print(table(found.checks))
-        show(f"{drawn.get()}{conclusion(found)}\n")
+        show(doctor_text(found, width=width_of(), color=sys.stdout.isatty()))
     raise typer.Exit(int(exit_code(found)))
 
 
@@ -57,23 +64,12 @@ def as_json(found: Examination) -> dict[str, object]:
     return {"schema": DOCTOR_SCHEMA, "ok": found.passed, "checks": [asdict(check) for check in found.checks]}
 
 
-def table(checks: Iterable[Check]) -> Table:
-    """A row a check. Shapes and failures that passed are one row each a transport."""
-    rows = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("", "check", "found", "expected"):
-        rows.add_column(name, overflow="fold")
-    folded: dict[str, int] = {}
-    for check in checks:
-        group = _group(check)
-        if group is not None and check.ok:
-            folded[group] = folded.get(group, 0) + 1
-            continue
-        rows.add_row(_mark(check), check.name, _shown(check.name, check.value), _expected(check))
-        if check.advice is not None and not check.ok:
-            rows.add_row("", Text(check.advice, style="dim"), "", "")
-    for group, count in folded.items():
-        rows.add_row(Text("ok", style="green"), f"{group}.*", f"{count} as scripted", "")
-    return rows
+def doctor_text(found: Examination, *, width: int = 100, color: bool = False) -> str:
+    """A section for the machine, for each transport and for the target, then the sentence that sums them up."""
+    sections = [
+        text_parts.section(_TITLES[part], _body(list(checks))) for part, checks in groupby(found.checks, key=_part)
+    ]
+    return text_parts.rendered([*sections, Text(""), Text(conclusion(found))], width, color).lstrip("\n")
 
 
 def conclusion(found: Examination) -> str:
@@ -82,13 +78,51 @@ def conclusion(found: Examination) -> str:
         return "The target cannot be reached."
     failed = [check.name for check in found.checks if check.required and not check.ok]
     if failed:
-        return f"{len(failed)} required checks failed: {', '.join(failed)}"
+        return f"{len(failed)} required check{'' if len(failed) == 1 else 's'} failed: {', '.join(failed)}"
     return "Every required check passed."
 
 
+def _body(checks: Sequence[Check]) -> RenderableType:
+    """A row a check, without the name of the part that all share; beneath, what to do about those that failed.
+
+    Shapes and failures that passed are one row each.
+    """
+    rows = Table.grid(padding=(0, 2, 0, 0))
+    for _ in range(4):
+        rows.add_column(overflow="fold")
+    folded: dict[str, int] = {}
+    for check in checks:
+        group = _group(check)
+        if group is not None and check.ok:
+            folded[group] = folded.get(group, 0) + 1
+        else:
+            rows.add_row(_mark(check), _name(check), _shown(check.name, check.value), _expected(check))
+    for group, count in folded.items():
+        rows.add_row(Text("ok", style="green"), f"{group}.*", f"{count} as scripted", "")
+    return Group(rows, *(Text(line, style="dim") for line in _advice(checks)))
+
+
+def _advice(checks: Sequence[Check]) -> Iterator[str]:
+    """What to do, once for all checks that it is for."""
+    names: dict[str, list[str]] = {}
+    for check in checks:
+        if not check.ok and check.advice is not None:
+            names.setdefault(check.advice, []).append(_name(check))
+    for advice, concerned in names.items():
+        yield f"{', '.join(concerned)}: {printable(advice)}"
+
+
+def _part(check: Check) -> str:
+    return check.name.partition(".")[0]
+
+
+def _name(check: Check) -> str:
+    return check.name.partition(".")[2]
+
+
 def _group(check: Check) -> str | None:
-    parts = check.name.split(".")
-    return ".".join(parts[:2]) if len(parts) == 3 and parts[1] in _FOLDED else None
+    group, dot, _ = _name(check).partition(".")
+    return group if dot and group in _FOLDED else None
 
 
 def _mark(check: Check) -> Text:
@@ -104,7 +138,7 @@ def _shown(name: str, value: Value) -> str:
         return "yes" if value else "no"
     if name.endswith("_s") and isinstance(value, int | float) and not name.endswith("_per_cpu_s"):
         return duration_text(value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else printable(str(value))
 
 
 def _expected(check: Check) -> str:

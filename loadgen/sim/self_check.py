@@ -372,7 +372,7 @@ def _judge_crowd(name: str, driven: _Driven, limits: Limits) -> Check:
         f"{name}.events_per_cpu_s",
         round(events / driven.cpu_s),
         limits.events_per_cpu_s,
-        advice="use more workers, or fewer streams: this core cannot read many at once",
+        advice="this core cannot read many streams at once: use fewer, or a faster machine",
     )
 
 
@@ -388,7 +388,7 @@ def _judge_streams(name: str, driven: _Driven, limits: Limits) -> list[Check]:
         for pair in measured
         if pair.record.sent_ns is not None and pair.record.due_ns is not None
     ]
-    busy = "the machine is busy, or its client too slow: run it alone, or take the other transport"
+    busy = "something else uses this machine, or it is too slow for this client: run the doctor alone, then again"
     return [
         equal(f"{name}.completed", len(whole), len(measured), advice=_first_failure(measured)),
         at_most(f"{name}.ttft_bias_p50_s", _percentile(ttft, 50), limits.ttft_bias_p50_s, advice=busy),

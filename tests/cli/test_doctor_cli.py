@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from loadgen.cli.doctor import DOCTOR_SCHEMA, as_json, conclusion, exit_code, table
+from loadgen.cli.doctor import DOCTOR_SCHEMA, as_json, conclusion, doctor_text, exit_code
 from loadgen.sim.self_check import Check
 from loadgen.sim.truth import spawn_truth_server
 from loadgen.wiring.doctor import Examination
@@ -77,7 +77,8 @@ def test_the_human_form_is_a_table_and_a_sentence():
     with spawn_truth_server() as truth:
         done = doctor("--transport", "none", "--url", truth.url + "/v1", "--endpoint", "completions")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "target.engine_version" in done.stdout
+    assert done.stdout.startswith("Target\n")
+    assert "engine_version" in done.stdout
     assert done.stdout.splitlines()[-1] == "Every required check passed."
 
 
@@ -104,31 +105,61 @@ def test_a_target_without_its_model_named_is_told():
         checks=(Check(name="target.model", ok=False, value=None, advice="--model: expected one of …"),), reached=True
     )
     assert exit_code(found) == 1
-    assert conclusion(found) == "1 required checks failed: target.model"
+    assert conclusion(found) == "1 required check failed: target.model"
 
 
-def test_rows_that_passed_are_folded_and_failures_are_not():
-    """Shapes and failures that are as scripted share one row; one that is not has its own, with advice below it."""
-    found = Examination(
-        checks=(
-            Check(name="native.shape.cr", ok=True, value="as sent", limit="as sent"),
-            Check(name="native.shape.crlf", ok=True, value="as sent", limit="as sent"),
-            Check(name="native.failure.reset", ok=False, value="empty", limit="read", advice="look"),
-            Check(name="native.ttft_bias_p50_s", ok=True, value=0.0001, limit=0.001, relation="at_most"),
-            Check(name="machine.cores", ok=False, value=1, limit=2, relation="at_least", required=False),
-        )
-    )
-    rows = table(found.checks)
-    columns = [[str(cell) for cell in column.cells] for column in rows.columns]
-    assert columns[0] == ["FAIL", "", "ok", "note", "ok"]
-    assert columns[1] == [
-        "native.failure.reset",
-        "look",
-        "native.ttft_bias_p50_s",
-        "machine.cores",
-        "native.shape.*",
+LATE = "run the doctor alone"
+EXAMINED = Examination(
+    checks=(
+        Check(name="machine.cores", ok=False, value=1, limit=2, relation="at_least", required=False, advice="get two"),
+        Check(name="native.ttft_bias_p50_s", ok=True, value=0.0001, limit=0.001, relation="at_most", advice=LATE),
+        Check(name="native.ttft_bias_p99_s", ok=False, value=0.02, limit=0.003, relation="at_most", advice=LATE),
+        Check(name="native.schedule_lag_p99_s", ok=False, value=0.01, limit=0.003, relation="at_most", advice=LATE),
+        Check(name="native.shape.cr", ok=True, value="as sent", limit="as sent"),
+        Check(name="native.shape.crlf", ok=True, value="as sent", limit="as sent"),
+        Check(name="native.failure.reset", ok=False, value="empty", limit="read"),
+        Check(name="target.model", ok=True, value="org/" + "m" * 40, required=False),
+    ),
+    reached=True,
+)
+
+
+def test_checks_stand_with_what_they_are_of() -> None:
+    """A section each; shapes that are as scripted share a row, a failure that is not has its own; advice comes once."""
+    assert doctor_text(EXAMINED).splitlines() == [
+        "This machine",
+        "  note  cores  1  ≥ 2",
+        "  cores: get two",
+        "",
+        "Native transport",
+        "  ok    ttft_bias_p50_s     100 µs         ≤ 1 ms",
+        "  FAIL  ttft_bias_p99_s     20 ms          ≤ 3 ms",
+        "  FAIL  schedule_lag_p99_s  10 ms          ≤ 3 ms",
+        "  FAIL  failure.reset       empty          read",
+        "  ok    shape.*             2 as scripted",
+        "  ttft_bias_p99_s, schedule_lag_p99_s: run the doctor alone",
+        "",
+        "Target",
+        f"  ok  model  org/{'m' * 40}",
+        "",
+        "3 required checks failed: native.ttft_bias_p99_s, native.schedule_lag_p99_s, native.failure.reset",
     ]
-    assert columns[2] == ["empty", "", "100 µs", "1", "2 as scripted"]
-    assert columns[3] == ["read", "", "≤ 1 ms", "≥ 2", ""]
-    assert exit_code(found) == 1
-    assert as_json(found)["ok"] is False
+    assert exit_code(EXAMINED) == 1
+    assert as_json(EXAMINED)["ok"] is False
+
+
+def test_a_narrow_terminal_cuts_nothing() -> None:
+    """What does not fit goes on in the next line."""
+    narrow = doctor_text(EXAMINED, width=40)
+    assert all(len(line) <= 40 for line in narrow.splitlines())
+    assert "m" * 40 in "".join(narrow.split())
+
+
+@pytest.mark.slow
+def test_what_is_checked_unless_told_otherwise_is_what_runs_use() -> None:
+    """The native transport alone; no row wastes the width of a pipe, and no advice names the other transport."""
+    done = doctor()
+    assert "Native transport" in done.stdout
+    assert "httpx" not in done.stdout
+    assert all(len(line) <= 100 for line in done.stdout.splitlines())
+    assert done.returncode in (0, 1)

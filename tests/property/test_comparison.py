@@ -97,14 +97,14 @@ def test_claims_lie_between_single_levels_and_bonferroni(effects: list[tuple[flo
 def test_a_crossover_lies_within_its_bounds(given_speedups: list[tuple[float, float]]) -> None:
     """Either a level or a reason; bounds in order, inside the ladder, on either side of the level."""
     levels = [2.0**place for place in range(len(given_speedups))]
-    found = crossover(levels, [_around(*each) for each in given_speedups])
+    found = crossover([_judged(level, *each) for level, each in zip(levels, given_speedups, strict=True)])
     assert (found.level is None) != (found.reason is None)
     low, high = found.low or levels[0], found.high or levels[-1]
     assert levels[0] <= low <= levels[-1]
     assert levels[0] <= high <= levels[-1]
     if found.level is not None:
         assert low * (1 - 1e-12) <= found.level <= high * (1 + 1e-12)
-    if found.reason is NoCrossover.NOWHERE:
+    if found.reason in (NoCrossover.NOWHERE, NoCrossover.UNSEEN):
         assert found.low is None
 
 
@@ -134,6 +134,13 @@ def test_draft_lengths_are_ranges_that_a_server_takes(ladders: dict[int, list[fl
 
 def _around(value: float, factor: float) -> Estimate:
     return Estimate(value=value, low=value / factor, high=value * factor, confidence_ratio=0.95, method="given", n=100)
+
+
+def _judged(level: float, value: float, factor: float) -> LevelVerdict:
+    """A level that is judged by its own interval alone."""
+    speedup = _around(value, factor)
+    claim = (Claim.FASTER if value > 1 else Claim.SLOWER) if _leaves_out_one(speedup) else Claim.NO_DIFFERENCE
+    return LevelVerdict(level=level, speedup=speedup, claim=claim, noise_floor=None)
 
 
 def _leaves_out_one(found: Estimate) -> bool:

@@ -118,6 +118,7 @@ def crossing(
         ),
         (crossing(NoCrossover.EVERYWHERE), "seems to pay at every level measured, for certain at none", "> 64"),
         (crossing(NoCrossover.NOWHERE, high=1), "pays at no level measured", "—"),
+        (crossing(NoCrossover.UNSEEN), "neither pays nor costs for certain at any level measured", "—"),
         (crossing(NoCrossover.RISES), "pays at the higher levels only", "—"),
         (
             crossing(NoCrossover.SEVERAL, low=2),

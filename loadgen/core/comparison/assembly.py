@@ -148,7 +148,7 @@ class _Assembly:
         return ArmLadder(
             arm=arm,
             levels=tuple(made),
-            crossover=crossover(list(claims), [claim.speedup for claim in claims.values()]) if claims else None,
+            crossover=crossover(list(claims.values())) if claims else None,
             faster_up_to=faster_up_to(list(claims.values())),
             fall=fall(list(claims.values()), lengths, needed) if claims else None,
             losslessness=losslessness,

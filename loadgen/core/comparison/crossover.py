@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from loadgen.core.stats.bootstrap import Estimate
+from loadgen.core.comparison.verdict import Claim, LevelVerdict
 
 
 class NoCrossover(StrEnum):
@@ -16,6 +16,7 @@ class NoCrossover(StrEnum):
     NOWHERE = "pays at no level measured"
     RISES = "pays only above a level"
     SEVERAL = "crosses more than once"
+    UNSEEN = "no difference seen at any level"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,7 @@ class Crossover:
     """The level at which the speedup falls to 1, or the reason why there is no such level, and its bounds either way.
 
     Up to `low` the intervals leave no doubt that it pays, from `high` on none that it does not. None: there is doubt
-    even at the lowest level, or at the highest.
+    even at the lowest level, or at the highest. Where no level shows a difference nothing is said of any.
     """
 
     level: float | None
@@ -32,14 +33,20 @@ class Crossover:
     reason: NoCrossover | None
 
 
-def crossover(levels: Sequence[float], speedups: Sequence[Estimate]) -> Crossover:
-    """The crossover of a ladder: ascending levels above zero, at least one, with the speedup (above 1 it pays) of each.
+def crossover(ladder: Sequence[LevelVerdict]) -> Crossover:
+    """The crossover of an ascending ladder of levels above zero, at least one, each with its speedup (above 1 it pays).
 
     Between neighbouring levels the logarithm of the speedup is a straight line in that of the level. The same lines
     through the lower ends of the intervals end at `low` and through the upper ends at `high`: the levels at which the
     interval holds 1. Neighbouring levels share the server's starts and often err the same way; where they err on their
     own, an interval between them is wider than need be, never narrower.
+
+    Of an arm that does as the baseline does the line crosses 1 somewhere, too, by chance. So without a claim at any
+    level there is no crossover, and what is said of one is as seldom false as a claim.
     """
+    if all(verdict.claim is Claim.NO_DIFFERENCE for verdict in ladder):
+        return Crossover(level=None, low=None, high=None, reason=NoCrossover.UNSEEN)
+    levels, speedups = [verdict.level for verdict in ladder], [verdict.speedup for verdict in ladder]
     value, low, high = ([math.log(getattr(each, name)) for each in speedups] for name in ("value", "low", "high"))
     pays = [each > 0 for each in value]
     changes = sum(first != second for first, second in pairwise(pays))

@@ -121,6 +121,8 @@ def pays_text(crossover: Crossover, variable: str, *, top: float) -> str:
         load = f"{_level(crossover.level)} {load_unit(variable)}"
         return f"stops paying at about {load} {crossover_bounds(crossover, top=top)}"
     match crossover.reason:
+        case NoCrossover.UNSEEN:
+            return "neither pays nor costs for certain at any level measured"
         case NoCrossover.NOWHERE:
             return "pays at no level measured"
         case NoCrossover.RISES:

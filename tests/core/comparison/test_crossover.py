@@ -6,8 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from loadgen.core.comparison.crossover import NoCrossover, crossover
+from loadgen.core.comparison.crossover import Crossover, NoCrossover
+from loadgen.core.comparison.crossover import crossover as crossover_of
 from loadgen.core.comparison.ratio import ratio
+from loadgen.core.comparison.verdict import Claim, LevelVerdict
 from loadgen.core.stats.bootstrap import Estimate
 from tests.core.comparison.factory import World, experiment
 
@@ -20,6 +22,23 @@ def around(values: Sequence[float], factor: float = 1.1) -> list[Estimate]:
         Estimate(value=value, low=value / factor, high=value * factor, confidence_ratio=0.95, method="given", n=100)
         for value in values
     ]
+
+
+def claimed(speedup: Estimate) -> Claim:
+    """By its own interval alone."""
+    if speedup.low <= 1 <= speedup.high:
+        return Claim.NO_DIFFERENCE
+    return Claim.FASTER if speedup.value > 1 else Claim.SLOWER
+
+
+def crossover(levels: Sequence[float], speedups: Sequence[Estimate]) -> Crossover:
+    """Of a ladder on which every level is judged alone."""
+    return crossover_of(
+        [
+            LevelVerdict(level=level, speedup=speedup, claim=claimed(speedup), noise_floor=None)
+            for level, speedup in zip(levels, speedups, strict=True)
+        ]
+    )
 
 
 def test_crossover_lies_on_the_line_in_logarithms() -> None:
@@ -35,7 +54,22 @@ def test_a_speedup_of_exactly_one_is_the_crossover() -> None:
     """It pays below and no longer there, also where no level measured lies beyond."""
     assert crossover(LEVELS, around([2.0, 1.5, 1.0, 0.5])).level == pytest.approx(16)
     assert crossover(LEVELS, around([2.0, 1.5, 1.2, 1.0])).level == pytest.approx(64)
-    assert crossover(LEVELS, around([1.0] * 4)).reason is NoCrossover.NOWHERE
+    assert crossover(LEVELS, around([0.8, *[1.0] * 3])).reason is NoCrossover.NOWHERE
+
+
+def test_without_a_claim_there_is_no_crossover() -> None:
+    """Not even where a line through the speedups falls to 1: two arms that are alike do that, too. Nor are there bounds
+    where a level's own interval leaves out 1, as one of several does by chance.
+    """
+    for values in ([1.05, 1.02, 0.98, 0.95], [0.99] * 4, [1.01] * 4):
+        assert crossover(LEVELS, around(values)) == Crossover(
+            level=None, low=None, high=None, reason=NoCrossover.UNSEEN
+        )
+    chance = [
+        LevelVerdict(level=level, speedup=speedup, claim=Claim.NO_DIFFERENCE, noise_floor=None)
+        for level, speedup in zip(LEVELS, around([1.2, 1.0, 0.98, 0.97]), strict=True)
+    ]
+    assert crossover_of(chance).low is None
 
 
 def test_falling_twice_is_crossing_more_than_once() -> None:

@@ -213,7 +213,19 @@ def _served(found: ProfileFile) -> dict[str, Given]:
     values = {"model_name": Given(found.profile.model, where)}
     if "target" not in found.profile.simulator:
         values["target"] = Given(_known(found.profile.model, where, "target"), where)
-    return values
+    if found.profile.gpus > 1:
+        values["gpus"] = Given(found.profile.gpus, found.where("gpus"))
+    return values | _limits(found)
+
+
+def _limits(found: ProfileFile) -> dict[str, Given]:
+    """The limits of vLLM that the simulator has under the same names."""
+    arguments = found.profile.arguments if found.profile.engine == "vllm" else {}
+    return {
+        name.replace("-", "_"): Given(arguments[name], found.where("arguments", name))
+        for name in ("max-num-seqs", "max-num-batched-tokens", "max-model-len")
+        if name in arguments
+    }
 
 
 def _drafting(found: ProfileFile, *, named: bool) -> dict[str, Given]:
@@ -228,6 +240,8 @@ def _drafting(found: ProfileFile, *, named: bool) -> dict[str, Given]:
         "draft_tokens": Given(speculation.draft_tokens, found.where("speculation", "draft_tokens")),
         "speculation_config": Given(own_words | speculation.config, found.where("speculation", "config")),
     }
+    if ranges := speculation.draft_tokens_by_batch:
+        values["draft_tokens_by_batch"] = Given(ranges, found.where("speculation", "draft_tokens_by_batch"))
     if speculation.method is DraftMethod.DRAFT_MODEL and model is not None and "draft" not in found.profile.simulator:
         where = found.where("speculation", "model")
         values["draft"] = Given(_known(model, where, "draft"), where)

@@ -1,11 +1,12 @@
 """From a profile to the command line of its server, in the words of its engine."""
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import chain
+from typing import Any
 
-from loadgen.adapters.profiles.model import REFERENCE, Argument, DraftMethod, EngineName, Profile
+from loadgen.adapters.profiles.model import Argument, DraftMethod, EngineName, Profile, ProfileSpeculation
 from loadgen.core.errors import ConfigError
 
 Parts = Iterator[tuple[str, ...]]
@@ -46,41 +47,57 @@ class CommandLine:
         """Everything behind the program, one argument each."""
         return tuple(chain.from_iterable(self.parts))
 
-    def environment_from(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """The environment with what `variables` hold; what may be missing and is, is left out.
 
-        Raises ConfigError for one that has to be there.
-        """
-        found: dict[str, str] = {}
-        for name, text in self.environment.items():
-            missing = [match for match in REFERENCE.finditer(text) if not variables.get(match[1])]
-            for match in missing:
-                if match[2] is None:
-                    raise ConfigError(f"the profile names ${{{match[1]}}}, and this environment variable is not set")
-            if not missing or REFERENCE.fullmatch(text) is None:
-                found[name] = REFERENCE.sub(lambda match: variables.get(match[1], ""), text)
-        return found
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forcing:
+    """What makes a server accept by force: options that replace those of the same name, and variables."""
+
+    parts: tuple[tuple[str, ...], ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def command_line(profile: Profile, *, host: str, port: str, forced_length: float | None = None) -> CommandLine:
-    """The server of a profile, listening there; with `forced_length` every step emits as many tokens, by force.
+    """The server of a profile, listening there; with `forced_length` its steps emit as many tokens, by force.
 
     Raises ConfigError for a profile that no engine could serve.
     """
     if profile.image is None:
         raise ConfigError(f"{profile.name}: a simulated server; `loadgen sim --profile {profile.name}` starts it")
-    if forced_length is not None:
-        _check_forced(profile, forced_length)
-    engine = _ENGINES.get(profile.engine)
-    if engine is None:
+    if profile.engine not in _ENGINES:
         raise ConfigError(
             f"{profile.name}: {profile.engine} takes its speculation from a file of its own; give an arm its command"
         )
-    program, parts = engine
-    environment = dict(profile.environment)
-    if forced_length is not None and profile.engine == "sglang":
-        environment["SGLANG_SIMULATE_ACC_LEN"] = f"{forced_length:g}"
-    return CommandLine(program=program, parts=tuple(parts(profile, host, port, forced_length)), environment=environment)
+    program, parts_of = _ENGINES[profile.engine]
+    parts = tuple(parts_of(profile, host, port))
+    if forced_length is None:
+        return CommandLine(program=program, parts=parts, environment=profile.environment)
+    _check_forced(profile, forced_length)
+    forcing = forcing_of(profile, f"{forced_length:g}")
+    replaced = {part[0] for part in forcing.parts}
+    return CommandLine(
+        program=program,
+        parts=(*(part for part in parts if part[0] not in replaced), *forcing.parts),
+        environment={**profile.environment, **forcing.environment},
+    )
+
+
+def forcing_of(profile: Profile, length: str) -> Forcing:
+    """What forces the acceptance length of a profile that speculates; `length` is written as it is.
+
+    vLLM's options may also be given behind its own: of two it takes the last.
+    """
+    assert profile.speculation is not None
+    match profile.engine:
+        case "vllm":
+            config = _vllm_config(profile.speculation) | {"rejection_sample_method": "synthetic"}
+            text = f'{_json(config).removesuffix("}")},"synthetic_acceptance_length":{length}}}'
+            return Forcing(parts=(("--speculative-config", text),))
+        case "sglang":
+            return Forcing(environment={"SGLANG_SIMULATE_ACC_LEN": length})
+        case "llamacpp":
+            return Forcing(parts=(("--spec-synth-len", length),))
+        case _:
+            raise ConfigError(f"{profile.name}: {profile.engine} is not started by a profile")
 
 
 def _check_forced(profile: Profile, length: float) -> None:
@@ -91,7 +108,7 @@ def _check_forced(profile: Profile, length: float) -> None:
         raise ConfigError(f"{profile.name}: expected a forced acceptance length from 1 to {most}, got {length:g}")
 
 
-def _vllm(profile: Profile, host: str, port: str, forced_length: float | None) -> Parts:
+def _vllm(profile: Profile, host: str, port: str) -> Parts:
     yield (profile.weights or profile.model,)
     if profile.weights is not None:
         yield "--served-model-name", profile.model
@@ -100,22 +117,21 @@ def _vllm(profile: Profile, host: str, port: str, forced_length: float | None) -
     if profile.gpus > 1:
         yield "--tensor-parallel-size", str(profile.gpus)
     yield from _options(profile.arguments)
-    speculation = profile.speculation
-    if speculation is None:
-        return
-    config: dict[str, object] = {"method": speculation.method.value}
+    if profile.speculation is not None:
+        yield "--speculative-config", _json(_vllm_config(profile.speculation))
+
+
+def _vllm_config(speculation: ProfileSpeculation) -> dict[str, Any]:
+    config: dict[str, Any] = {"method": speculation.method.value}
     if speculation.model is not None:
         config["model"] = speculation.model
     config["num_speculative_tokens"] = speculation.draft_tokens
     if speculation.draft_tokens_by_batch:
-        config["num_speculative_tokens_per_batch_size"] = [list(each) for each in speculation.draft_tokens_by_batch]
-    config |= speculation.config
-    if forced_length is not None:
-        config |= {"rejection_sample_method": "synthetic", "synthetic_acceptance_length": forced_length}
-    yield "--speculative-config", _json(config)
+        config["num_speculative_tokens_per_batch_size"] = speculation.draft_tokens_by_batch
+    return config | speculation.config
 
 
-def _sglang(profile: Profile, host: str, port: str, forced_length: float | None) -> Parts:
+def _sglang(profile: Profile, host: str, port: str) -> Parts:
     yield "--model-path", profile.weights or profile.model
     yield "--served-model-name", profile.model
     yield "--host", host
@@ -138,7 +154,7 @@ def _sglang(profile: Profile, host: str, port: str, forced_length: float | None)
     yield from _options({name.replace("_", "-"): value for name, value in speculation.config.items()})
 
 
-def _llamacpp(profile: Profile, host: str, port: str, forced_length: float | None) -> Parts:
+def _llamacpp(profile: Profile, host: str, port: str) -> Parts:
     yield _gguf(profile.weights or profile.model, file="--model", repository="--hf-repo")
     yield "--alias", profile.model
     yield "--host", host
@@ -153,11 +169,9 @@ def _llamacpp(profile: Profile, host: str, port: str, forced_length: float | Non
     longest = "--spec-ngram-simple-size-m" if speculation.method is DraftMethod.NGRAM else "--spec-draft-n-max"
     yield longest, str(speculation.draft_tokens)
     yield from _options({name.replace("_", "-"): value for name, value in speculation.config.items()})
-    if forced_length is not None:
-        yield "--spec-synth-len", f"{forced_length:g}"
 
 
-_ENGINES = {
+_ENGINES: Mapping[EngineName, tuple[tuple[str, ...], Callable[[Profile, str, str], Parts]]] = {
     "vllm": (("vllm", "serve"), _vllm),
     "sglang": (("python3", "-m", "sglang.launch_server"), _sglang),
     "llamacpp": (("llama-server",), _llamacpp),
@@ -196,9 +210,3 @@ def _options(arguments: Mapping[str, Argument]) -> Parts:
 
 def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
-
-
-def knows(engine: EngineName, method: DraftMethod) -> bool:
-    """Whether an engine has a word for the method."""
-    words: Mapping[EngineName, Mapping[DraftMethod, str]] = {"sglang": _SGLANG_ALGORITHMS, "llamacpp": _LLAMACPP_TYPES}
-    return engine not in words or method in words[engine]

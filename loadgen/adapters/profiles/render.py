@@ -27,19 +27,20 @@ def shell_command(profile: Profile, *, port: int, forced_length: float | None = 
 
 
 def compose_file(
-    profile: Profile, *, port: int, devices: Sequence[str] = (), forced_length: float | None = None
+    profile: Profile, *, port: int | str, devices: Sequence[str] = (), forced_length: float | None = None
 ) -> str:
     """A Compose file with one service, named after the profile, and the volume it keeps weights and graphs in."""
     service = compose_service(profile, port=port, devices=devices, forced_length=forced_length)
-    return _yaml({"services": {profile.name: service}, "volumes": {_CACHE: None}})
+    return _yaml({"services": {profile.name: service}, "volumes": {_CACHE: {"name": f"loadgen-{_CACHE}"}}})
 
 
 def compose_service(
-    profile: Profile, *, port: int, devices: Sequence[str] = (), forced_length: float | None = None
+    profile: Profile, *, port: int | str, devices: Sequence[str] = (), forced_length: float | None = None
 ) -> dict[str, Any]:
     """The service, published on `port` of the loopback address alone.
 
-    `devices` are indices or UUIDs of GPUs; without them it takes as many as the profile says.
+    `port` may be a variable of Compose. `devices` are indices or UUIDs of GPUs; without them it takes as many as the
+    profile says.
     """
     command = command_line(profile, host=EVERYWHERE, port=str(profile.port), forced_length=forced_length)
     container = container_of(profile)

@@ -46,7 +46,7 @@ async def find_capacity(
 ) -> FinishedSearch:
     """Searches; `told` gets each probe once it has ended. What a probe left stays whatever happens to later ones."""
     async with open_session(options, progress=progress) as session:
-        search_id = new_run_id()
+        search_id = f"capacity-{new_run_id()}"
         path = create_search(options.out, search_id)
         search = search_of(session.stored_options())
         finished: list[Finished] = []

@@ -32,7 +32,7 @@ class FinishedSweep:
 async def sweep_once(options: SweepOptions, *, display: Display, progress: ReadProgress | None = None) -> FinishedSweep:
     """Runs the ladder from its first level to its last; what a level left stays whatever happens to later ones."""
     async with open_session(options, progress=progress) as session:
-        sweep_id = new_run_id()
+        sweep_id = f"sweep-{new_run_id()}"
         path = create_sweep(options.out, sweep_id)
         finished: list[Finished] = []
         first_pass, interrupted = 0, False

@@ -455,6 +455,8 @@ def test_a_sweep_has_one_summary_a_level(server: TruthServer, tmp_path: Path) ->
     assert [level["summary"]["concurrency"]["peak"] for level in sweep["levels"]] == [1, 2, 4]
     assert all(level["summary"]["requests"]["completed"] == 12 for level in sweep["levels"])
     (path,) = tmp_path.iterdir()
+    assert path.name == sweep["sweep_id"]
+    assert path.name.startswith("sweep-"), "told from a run's folder by its name"
     assert json.loads((path / "sweep.json").read_text()) == sweep
     manifests = [RunFolder.open(level).load_manifest() for level in sorted((path / "levels").iterdir())]
     assert len({json.dumps(manifest.first_request) for manifest in manifests}) == 3

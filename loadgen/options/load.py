@@ -1,5 +1,6 @@
 """The options of `run` and `sweep`, each named, described and validated once for command line, environment and file."""
 
+import re
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -24,6 +25,8 @@ from loadgen.options.fields import (
 from loadgen.options.target import TargetOptions
 
 MOST_REQUESTS = 1_000_000_000
+ALL_GPUS = "all"
+_GPU_INDEX = re.compile(r"[0-9]{1,4}")
 
 
 class CommonOptions(TargetOptions):
@@ -62,9 +65,15 @@ class CommonOptions(TargetOptions):
     )
     gpu_metrics_url: str | None = option(
         None,
-        "Page of NVIDIA's DCGM exporter on the server's GPUs, for power and energy.",
+        "Page of NVIDIA's DCGM exporter on the server's GPUs, for power, energy, use and memory.",
         panel="Server",
         metavar="URL",
+    )
+    local_gpus: Texts = option(
+        [],
+        "The same of this machine's GPUs, by NVIDIA's library (needs nvidia-ml-py): all, or indices such as 0,1.",
+        panel="Server",
+        metavar="all|0,1,…",
     )
     scrape: bool = option(True, "Read the server's metrics page before, during and after the run.", panel="Server")
     reset_prefix_cache: bool = option(
@@ -215,6 +224,13 @@ class CommonOptions(TargetOptions):
             parse_slo(value)
         return value
 
+    @field_validator("local_gpus")
+    @classmethod
+    def _gpus_are_indices(cls, value: list[str]) -> list[str]:
+        if value != [ALL_GPUS] and not all(_GPU_INDEX.fullmatch(index) for index in value):
+            raise ValueError(f"expected all, or indices of GPUs such as 0,1; got {','.join(value)}")
+        return list(dict.fromkeys(value))
+
     @field_validator("input_tokens", "output_tokens", mode="before")
     @classmethod
     def _length_can_be_read(cls, value: Any) -> Any:
@@ -229,8 +245,10 @@ class CommonOptions(TargetOptions):
             raise ValueError("--trace-from must come before --trace-to")
         if (self.trace_from is not None or self.trace_to is not None) and self.trace is None:
             raise ValueError("--trace-from and --trace-to need --trace")
-        if not self.scrape and (self.metrics_url or self.gpu_metrics_url is not None):
-            raise ValueError("--no-scrape reads no page; it excludes --metrics-url and --gpu-metrics-url")
+        if not self.scrape and (self.metrics_url or self.gpu_metrics_url is not None or self.local_gpus):
+            raise ValueError("--no-scrape reads nothing; it excludes --metrics-url, --gpu-metrics-url and --local-gpus")
+        if self.gpu_metrics_url is not None and self.local_gpus:
+            raise ValueError("expected one of --gpu-metrics-url and --local-gpus")
         if self.cache_salt is not None and "cache_salt" in self.extra_body:
             raise ValueError("expected one of --cache-salt and cache_salt in --extra-body")
         if (self.http2 or self.proxy is not None) and self.transport != "httpx":
@@ -238,6 +256,11 @@ class CommonOptions(TargetOptions):
         if self.token_ids and self.endpoint is not Endpoint.COMPLETIONS:
             raise ValueError("--token-ids needs --endpoint completions")
         return self
+
+    @property
+    def gpu_indices(self) -> tuple[int, ...] | None:
+        """The GPUs of this machine that are read; None for all of them, empty for none."""
+        return None if self.local_gpus == [ALL_GPUS] else tuple(map(int, self.local_gpus))
 
     @property
     def input_lengths(self) -> LengthDistribution:

@@ -20,6 +20,11 @@ def server_facts(server: Server) -> list[tuple[str, str]]:
         rows.append(("Not told", ", ".join(missing)))
     if server.gpus is not None:
         rows.append(("GPUs", _gpus_text(server.gpus)))
+        used = {
+            "GPU use": _gauge_text(server.gpus.utilisation_ratio, percent, percent),
+            "GPU memory": _gauge_text(server.gpus.memory_used_bytes, _gib, _gib),
+        }
+        rows.extend((label, text) for label, text in used.items() if text is not None)
     rows.extend(("Restarted", printable(reset)) for reset in server.resets)
     rows.extend(("Note", printable(note)) for note in server.notes)
     return rows
@@ -79,3 +84,7 @@ def _gpus_text(gpus: Gpus) -> str:
     if gpus.energy_per_output_token_j is not None:
         parts.append(f"{number(gpus.energy_per_output_token_j)} J an output token")
     return ", ".join(parts)
+
+
+def _gib(size_bytes: float | None) -> str:
+    return number(None if size_bytes is None else size_bytes / 2**30) + " GiB"

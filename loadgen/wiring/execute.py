@@ -108,10 +108,9 @@ async def execute(
         keep_text=session.options.save_text,
         secrets=session.secrets,
     )
-    interval_s = session.options.scrape_interval
     try:
         await session.reset_cache()
-        async with probing(session.pages, session.facts, folder=folder, clock=clock, interval_s=interval_s) as probe:
+        async with probing(session.pages, session.facts, session.options, folder=folder, clock=clock) as probe:
             run = Run(plan.conversations, settings, clock=clock, transport=transport, sink=sink, probe=probe)
             with _few_collections(), interrupts(run.stop, run.abort):
                 async with display(run.live, load_title(load), load.duration_s), _watched(run, gone):

@@ -1,6 +1,6 @@
-"""Which metrics pages are read beside a run, and by what."""
+"""Which metrics pages and GPUs are read beside a run, and by what."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -8,8 +8,17 @@ from loadgen.adapters.http.control import control_client
 from loadgen.adapters.http.destination import Destination
 from loadgen.adapters.servers.control import Control
 from loadgen.adapters.servers.generic import TargetFacts
+from loadgen.adapters.servers.nvml import local_gpus
 from loadgen.adapters.servers.pages import PAGE_ENGINES
-from loadgen.adapters.servers.probe import EngineReader, MetricsPage, MetricsProbe, ScrapeSink, gpu_reader
+from loadgen.adapters.servers.probe import (
+    EngineReader,
+    LocalGpus,
+    MetricsPage,
+    MetricsProbe,
+    ScrapeSink,
+    Source,
+    gpu_reader,
+)
 from loadgen.adapters.store.run_folder import RunFolder
 from loadgen.core.errors import ConfigError
 from loadgen.core.server.sample import GPU_SOURCE
@@ -38,6 +47,9 @@ class PageAddress:
 Pages = dict[str, PageAddress]
 """Metrics pages by their source in `server.jsonl.zst`."""
 
+GpuIndices = Sequence[int] | None
+"""GPUs of this machine: None for all of them, empty for none."""
+
 
 def pages_of(options: CommonOptions, facts: TargetFacts, target: Destination) -> Pages:
     """The pages that the options name, else the target's own if its engine is known, also if it could not be read yet.
@@ -64,17 +76,29 @@ def pages_of(options: CommonOptions, facts: TargetFacts, target: Destination) ->
     return pages
 
 
+def check_local_gpus(options: CommonOptions) -> None:
+    """Raises ConfigError when the GPUs of this machine that the options name cannot be read."""
+    if options.local_gpus:
+        try:
+            with local_gpus(options.gpu_indices):
+                pass
+        except ConfigError as fault:
+            raise ConfigError(f"--local-gpus: {fault}") from fault
+
+
 @asynccontextmanager
 async def probing(
-    pages: Pages, facts: TargetFacts, *, folder: RunFolder, clock: Clock, interval_s: float
+    pages: Pages, facts: TargetFacts, options: CommonOptions, *, folder: RunFolder, clock: Clock
 ) -> AsyncIterator[ServerProbe | None]:
-    """A probe of these pages that writes into the run's folder; None where there are none."""
-    if not pages:
+    """A probe of these pages and of the options' GPUs that writes into the run's folder; None where there are none."""
+    if not pages and not options.local_gpus:
         yield None
         return
-    sink = folder.scrape_writer()
+    sink, interval_s = folder.scrape_writer(), options.scrape_interval
     try:
-        async with probe_into(sink, pages, facts, clock=clock, interval_s=interval_s) as probe:
+        async with probe_into(
+            sink, pages, facts, clock=clock, interval_s=interval_s, gpus=options.gpu_indices
+        ) as probe:
             yield probe
     finally:
         sink.close()
@@ -82,13 +106,21 @@ async def probing(
 
 @asynccontextmanager
 async def probe_into(
-    sink: ScrapeSink, pages: Pages, facts: TargetFacts, *, clock: Clock, interval_s: float
+    sink: ScrapeSink,
+    pages: Pages,
+    facts: TargetFacts,
+    *,
+    clock: Clock,
+    interval_s: float,
+    gpus: GpuIndices = (),
 ) -> AsyncIterator[ServerProbe]:
-    """A probe of these pages that hands on what it reads."""
+    """A probe of these pages and GPUs that hands on what it reads."""
     async with AsyncExitStack() as connections:
-        placed = []
-        for source, page in pages.items():
+        sources: list[Source] = []
+        for name, page in pages.items():
             control = Control(await connections.enter_async_context(control_client(page.destination)))
-            reader = gpu_reader if source == GPU_SOURCE else EngineReader(facts.engine, facts.model)
-            placed.append(MetricsPage(source=source, control=control, path=page.path, reader=reader))
-        yield MetricsProbe(placed, clock=clock, sink=sink, interval_s=interval_s)
+            reader = gpu_reader if name == GPU_SOURCE else EngineReader(facts.engine, facts.model)
+            sources.append(MetricsPage(name=name, control=control, path=page.path, reader=reader))
+        if gpus is None or gpus:
+            sources.append(LocalGpus(reader=connections.enter_context(local_gpus(gpus))))
+        yield MetricsProbe(sources, clock=clock, sink=sink, interval_s=interval_s)

@@ -20,7 +20,7 @@ from loadgen.core.run import LoadMode, Target
 from loadgen.core.server.sample import GPU_SOURCE
 from loadgen.engine.ports import Timeouts, Transport
 from loadgen.options.load import CommonOptions
-from loadgen.wiring.probe import Pages, pages_of
+from loadgen.wiring.probe import Pages, check_local_gpus, pages_of
 from loadgen.wiring.target import ask_target, controlled, destination_of
 from loadgen.wiring.workload import ReadProgress, Workload, beyond_context, open_workload
 
@@ -146,6 +146,7 @@ def session_over(
 ) -> Session:
     """A session with a target that was asked already. Raises ConfigError for what the options ask in vain of it."""
     _check_cache_options(options, facts)
+    check_local_gpus(options)
     return Session(
         options=options,
         destination=destination,

@@ -1,6 +1,7 @@
 """What a run and a sweep keep of the server they measure, against simulated servers whose every step is known."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -155,6 +156,56 @@ def test_a_page_that_goes_in_the_middle_is_said(measure: Run) -> None:
     assert kinds(summary) & set(SOUND) == {"scrape_failed"}
 
 
+@pytest.fixture
+def nvml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """NVIDIA's library, as a module of that name that plays two GPUs."""
+    played = tmp_path / "library"
+    played.mkdir()
+    (played / "pynvml.py").write_text(
+        "from tests.fakes.scripted_nvml import NVMLError, ScriptedNvml\n"
+        "globals().update((name, getattr(library, name)) for library in [ScriptedNvml()] for name in dir(library)"
+        " if name.startswith('nvml'))\n"
+    )
+    monkeypatch.syspath_prepend(played)
+    yield
+    sys.modules.pop("pynvml", None)
+
+
+@pytest.mark.usefixtures("nvml")
+def test_gpus_of_this_machine_stand_beside_the_server(
+    measure: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Power, use, memory and energy in summary and report; of the GPUs that were named alone."""
+    with Counting() as server:
+        both, second = (
+            measure(server, "--num-requests", 3, "--metrics-url", server.url, "--local-gpus", which)
+            for which in ("all", "1")
+        )
+    gpus = both["server"]["gpus"]
+    assert (gpus["count"], gpus["power_w"]) == (2, pytest.approx(502.5))
+    assert gpus["utilisation_ratio"] == {"mean": None, "peak": None}, "one of the two does not tell it"
+    assert (gpus["energy_origin"], gpus["energy_j"] > 0) == ("power", True)
+    assert kinds(both).isdisjoint(SOUND)
+    assert (second["server"]["gpus"]["count"], second["server"]["gpus"]["power_w"]) == (1, pytest.approx(90))
+    assert run_command_line(["report", str(folder_of(both, tmp_path).path)]) == 0
+    shown = capsys.readouterr().out
+    assert "2 GPUs, 502 W on average" in " ".join(shown.split())
+
+
+def test_gpus_that_cannot_be_read_stop_before_any_load(
+    nvml: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that is not there, and no library at all: said in words, and nothing is sent."""
+    with Counting() as server:
+        line = ["run", "--url", server.url, "--out", str(tmp_path / "runs"), "--local-gpus"]
+        assert run_command_line([*line, "5"]) == 2
+        assert "--local-gpus: GPUs cannot be read: this machine has 2 of them" in capsys.readouterr().err
+        sys.modules["pynvml"] = None  # type: ignore[assignment]
+        assert run_command_line([*line, "all"]) == 2
+        assert "pip install 'loadgen[gpu]'" in capsys.readouterr().err
+        assert server.bodies == []
+
+
 @pytest.mark.slow
 def test_prompts_are_kept_apart_in_the_cache_by_salt_or_reset(
     baseline: ChildServer, measure: Run, tmp_path: Path
@@ -243,7 +294,12 @@ def test_a_restart_in_the_window_voids_the_counters(measure: Run) -> None:
         summary = measure(server, "--concurrency", 2, "--duration", "10s", "--output-tokens", 65, "--ignore-eos")
     assert "server_restarted" in kinds(summary)
     told = summary["server"]
-    assert len(told["resets"]) >= 1
+    said, *_ = told["resets"]
+    first_s, last_s = map(float, re.findall(r"between ([\d.]+) s and ([\d.]+) s", said)[0])
+    assert 0 < first_s < last_s <= 11
+    assert last_s - first_s < 2, "down for half a second, read five times a second"
+    (finding,) = [each for each in summary["verdict"]["findings"] if each["kind"] == "server_restarted"]
+    assert said in finding["evidence"]
     assert (told["generation_tokens_delta"], told["preemptions"], told["prefix_hit_ratio"]) == (None, None, None)
     assert "counters" not in lengths(summary)
     assert "foreign_traffic" not in kinds(summary)

@@ -43,6 +43,21 @@ def test_a_page_that_nothing_is_known_of_is_not_read() -> None:
     assert urls(pages(engine=None, metrics_path=None, metrics_url="http://one:1/m")) == {"0": "http://one:1/m"}
 
 
+def test_a_page_that_was_withheld_is_read_all_the_same() -> None:
+    """So that its failure is told by every reading, or that it is read once it is there."""
+    options = resolve(RunOptions, {"url": URL}, environment={})
+    facts = TargetFacts(model="m", engine="vllm", unread_metrics_path="/metrics")
+    assert urls(pages_of(options, facts, destination_of(options))) == {"0": "http://gpu:8000/gate/metrics"}
+
+
+@pytest.mark.parametrize(
+    ("given", "indices"), [({}, ()), ({"local_gpus": "all"}, None), ({"local_gpus": "2,0,2"}, (2, 0))]
+)
+def test_which_gpus_of_this_machine_are_read(given: dict[str, Any], indices: tuple[int, ...] | None) -> None:
+    """None of them, all of them, or those that are named."""
+    assert resolve(RunOptions, {"url": URL, **given}, environment={}).gpu_indices == indices
+
+
 def test_a_socket_has_its_pages_too() -> None:
     """A path on the server stands after the socket's own."""
     assert urls(pages(url="unix:///run/vllm.sock")) == {"0": "unix:///run/vllm.sock:/metrics"}
@@ -70,7 +85,11 @@ def test_the_targets_key_goes_to_the_target_alone(monkeypatch: pytest.MonkeyPatc
     [
         ({"metrics_url": "ftp://one"}, r"^--metrics-url: expected http"),
         ({"gpu_metrics_url": "gpu:9400"}, r"^--gpu-metrics-url: expected http"),
-        ({"scrape": "false", "metrics_url": "http://one"}, "--no-scrape reads no page"),
+        ({"scrape": "false", "metrics_url": "http://one"}, "--no-scrape reads nothing"),
+        ({"scrape": "false", "local_gpus": "all"}, "--no-scrape reads nothing"),
+        ({"local_gpus": "all", "gpu_metrics_url": "http://one"}, "expected one of --gpu-metrics-url and --local-gpus"),
+        ({"local_gpus": "all,1"}, "--local-gpus: .*expected all, or indices of GPUs such as 0,1; got all,1"),
+        ({"local_gpus": "-1"}, "--local-gpus: .*got -1"),
         ({"scrape_interval": "100ms"}, "--scrape-interval: .*0.2"),
         ({"cache_salt": "a", "extra_body": '{"cache_salt": "b"}'}, "expected one of --cache-salt and cache_salt"),
     ],

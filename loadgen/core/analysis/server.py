@@ -9,9 +9,9 @@ from loadgen.core.metrics.summary import Gauge, Gpus, RequestTimes, Server
 from loadgen.core.run import RunManifest, Window
 from loadgen.core.server.configuration import ServerConfiguration, SpeculationConfiguration
 from loadgen.core.server.energy import energy
-from loadgen.core.server.peaks import peak
+from loadgen.core.server.peaks import gpu_peak, peak
 from loadgen.core.server.sample import GPU_SOURCE, Scrape
-from loadgen.core.server.series import server_series
+from loadgen.core.server.series import ServerSeries, server_series
 from loadgen.core.server.tracks import by_source, gpu_tracks
 from loadgen.core.server.window import counter_window, whole_run
 from loadgen.core.units import seconds
@@ -77,7 +77,7 @@ def _over_window(
             decode_ratio=counted.decode_share_ratio,
         ),
         "tokens_per_iteration": counted.tokens_per_iteration,
-        "gpus": _gpus(scrapes, span, mean.gpu_power_w[0], output_tokens),
+        "gpus": _gpus(scrapes, span, mean, output_tokens),
     }
 
 
@@ -87,14 +87,17 @@ def _gauge(mean: float | None, largest: float | None) -> Gauge:
 
 
 def _gpus(
-    scrapes: Sequence[Scrape], span: tuple[int, int], power_w: float | None, output_tokens: float | None
+    scrapes: Sequence[Scrape], span: tuple[int, int], mean: ServerSeries, output_tokens: float | None
 ) -> Gpus | None:
     gpus, used = gpu_tracks(scrapes), energy(scrapes, *span)
     if not gpus:
         return None
+    busiest = gpu_peak(scrapes, "utilisation_ratio", *span, join=max)
     return Gpus(
         count=len(gpus),
-        power_w=power_w,
+        utilisation_ratio=_gauge(mean.gpu_utilisation_ratio[0], busiest),
+        memory_used_bytes=_gauge(mean.gpu_memory_used_bytes[0], gpu_peak(scrapes, "memory_used_bytes", *span)),
+        power_w=mean.gpu_power_w[0],
         energy_j=None if used is None else used.energy_j,
         energy_origin=None if used is None else used.origin.value,
         energy_per_output_token_j=None if used is None else used.per_token_j(output_tokens),
@@ -105,7 +108,10 @@ def _missed(scrapes: Sequence[Scrape], in_flight_ns: tuple[float, float] | None)
     """In words, which of the server's pages were not read before the first request, or not after the last one."""
     if in_flight_ns is None:
         return
-    for source, pages in by_source(scrapes).items():
+    sources = by_source(scrapes)
+    if sources.keys() == {GPU_SOURCE}:
+        yield "no metrics page of the server was read, but GPUs alone"
+    for source, pages in sources.items():
         good = [page.taken_ns for page in pages if page.fault is None]
         if source == GPU_SOURCE:
             continue

@@ -274,9 +274,14 @@ class RequestTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpus:
-    """The GPUs over the window, all together. `energy_origin` is `counter` or, from power readings, `power`."""
+    """The GPUs over the window, all together: use is their mean with the busiest one's peak, all else a sum.
+
+    `energy_origin` is `counter` or, from power readings, `power`.
+    """
 
     count: int
+    utilisation_ratio: Gauge = field(default_factory=Gauge)
+    memory_used_bytes: Gauge = field(default_factory=Gauge)
     power_w: float | None = None
     energy_j: float | None = None
     energy_origin: str | None = None

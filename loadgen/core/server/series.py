@@ -21,8 +21,9 @@ MIN_KNOWN_RATIO = 0.5
 class ServerSeries:
     """Values a bin, between `edges_s` on the run's axis; None where a process was not read, or was started anew.
 
-    Requests, rates and power are sums over processes or GPUs. Counters are taken to grow evenly between two readings,
-    and gauges to move in a straight line. The ratios and the acceptance length are ratios of sums.
+    Requests, rates, power and memory are sums over processes or GPUs, use is their mean. Counters are taken to grow
+    evenly between two readings, and gauges to move in a straight line. The ratios and the acceptance length are ratios
+    of sums.
     """
 
     edges_s: tuple[float, ...]
@@ -36,6 +37,8 @@ class ServerSeries:
     prefix_hit_ratio: Values
     acceptance_length: Values
     gpu_power_w: Values
+    gpu_utilisation_ratio: Values = ()
+    gpu_memory_used_bytes: Values = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,8 @@ def server_series(scrapes: Iterable[Scrape], edges_ns: Sequence[int]) -> ServerS
         prefix_hit_ratio=_ratios(total("prefix_hit_tokens"), total("prefix_query_tokens")),
         acceptance_length=tuple(None if each is None else 1 + each for each in accepted_a_draft),
         gpu_power_w=joined(gpus, _gauge("power_w"), sum),
+        gpu_utilisation_ratio=joined(gpus, _gauge("utilisation_ratio"), fmean),
+        gpu_memory_used_bytes=joined(gpus, _gauge("memory_used_bytes"), sum),
     )
 
 

@@ -1,80 +1,60 @@
 """GPUs through NVIDIA's library, acted by a fake of it."""
 
 from importlib.util import find_spec
-from types import SimpleNamespace
 
 import pytest
 
-from loadgen.adapters.servers.nvml import GpuReader, load_nvml
+from loadgen.adapters.servers.nvml import load_nvml, opened
 from loadgen.core.errors import ConfigError
 from loadgen.core.server.sample import GpuSample
+from tests.fakes.scripted_nvml import ScriptedNvml
 
-
-class NVMLError(Exception):
-    pass
-
-
-class FakeNvml:
-    """Two GPUs, of which the second has no energy counter and no busy share."""
-
-    NVMLError = NVMLError
-
-    def __init__(self, *, driver: bool = True) -> None:
-        self.driver, self.open = driver, False
-
-    def nvmlInit(self) -> None:
-        if not self.driver:
-            raise NVMLError("Driver Not Loaded")
-        self.open = True
-
-    def nvmlShutdown(self) -> None:
-        self.open = False
-
-    def nvmlDeviceGetCount(self) -> int:
-        return 2
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
-        return index
-
-    def nvmlDeviceGetPowerUsage(self, handle: int) -> int:
-        return (412_500, 90_000)[handle]
-
-    def nvmlDeviceGetUtilizationRates(self, handle: int) -> SimpleNamespace:
-        if handle:
-            raise NVMLError("Not Supported")
-        return SimpleNamespace(gpu=75, memory=30)
-
-    def nvmlDeviceGetMemoryInfo(self, handle: int) -> SimpleNamespace:
-        return SimpleNamespace(used=2**30)
-
-    def nvmlDeviceGetTotalEnergyConsumption(self, handle: int) -> int:
-        if handle:
-            raise NVMLError("Not Supported")
-        return 2_500_000
+FIRST = GpuSample(gpu="0", power_w=412.5, utilisation_ratio=0.75, memory_used_bytes=2.0**30, energy_j=2500.0)
+SECOND = GpuSample(gpu="1", power_w=90.0, memory_used_bytes=2.0**30)
 
 
 def test_each_gpu_is_read_in_our_units_and_what_it_lacks_is_unknown() -> None:
-    """mW and mJ to W and J, percent to a share."""
-    nvml = FakeNvml()
-    reader = GpuReader(nvml)
-    assert reader.read() == (
-        GpuSample(gpu="0", power_w=412.5, utilisation_ratio=0.75, memory_used_bytes=2.0**30, energy_j=2500.0),
-        GpuSample(gpu="1", power_w=90.0, memory_used_bytes=2.0**30),
-    )
-    reader.close()
-    assert not nvml.open
+    """mW and mJ to W and J, percent to a share; the library is let go of at the end."""
+    nvml = ScriptedNvml()
+    with opened(nvml) as reader:
+        assert reader.read() == (FIRST, SECOND)
+    assert (nvml.opened, nvml.open) == (1, 0)
 
 
-def test_a_machine_without_a_driver_is_a_config_error() -> None:
-    """In the library's words."""
-    with pytest.raises(ConfigError, match="Driver Not Loaded"):
-        GpuReader(FakeNvml(driver=False))
+def test_only_the_gpus_that_were_named_are_read() -> None:
+    """Under their own indices: the others of the machine are not the server's."""
+    with opened(ScriptedNvml(), [1]) as reader:
+        assert reader.read() == (SECOND,)
+
+
+def test_a_gpu_that_answers_nothing_is_said() -> None:
+    """It is no GPU at rest, and the others do not stand for all."""
+    nvml = ScriptedNvml()
+    with opened(nvml) as reader:
+        nvml.lost = 1
+        with pytest.raises(ValueError, match="GPU 1: GPU is lost"):
+            reader.read()
+
+
+@pytest.mark.parametrize(
+    ("nvml", "indices", "message"),
+    [
+        (ScriptedNvml(driver=False), None, "Driver Not Loaded"),
+        (ScriptedNvml(count=0), None, "this machine has none"),
+        (ScriptedNvml(), [0, 7], "this machine has 2 of them, and none with index 7"),
+    ],
+)
+def test_what_is_not_there_is_a_config_error(nvml: ScriptedNvml, indices: list[int] | None, message: str) -> None:
+    """In the library's words or ours, and the library is let go of."""
+    with pytest.raises(ConfigError, match=message), opened(nvml, indices):
+        pass
+    assert nvml.open == 0
 
 
 def test_the_library_is_asked_for_only_when_it_is_needed() -> None:
-    """Where it is not installed, that is said in words; where it is, it is what the reader takes."""
+    """Where it is not installed, what to install is said; where it is, it is what the reader takes."""
     if find_spec("pynvml") is None:
-        with pytest.raises(ConfigError, match="nvidia-ml-py is not installed"):
+        with pytest.raises(ConfigError, match="nvidia-ml-py"):
             load_nvml()
     else:
         assert callable(load_nvml().nvmlDeviceGetPowerUsage)

@@ -1,7 +1,9 @@
 """Metrics pages read around and during a run, in real time, from a server that does as it is told."""
 
 import asyncio
+import gzip
 import json
+import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -10,14 +12,18 @@ import pytest
 
 from loadgen.adapters.clock import MonotonicClock
 from loadgen.adapters.servers.control import Control
-from loadgen.adapters.servers.probe import EngineReader, MetricsPage, MetricsProbe, Reader, gpu_reader
-from loadgen.core.server.sample import GPU_SOURCE, Scrape
+from loadgen.adapters.servers.nvml import opened
+from loadgen.adapters.servers.probe import EngineReader, LocalGpus, MetricsPage, MetricsProbe, Reader, gpu_reader
+from loadgen.core.server.sample import GPU_SOURCE, Counters, Scrape
 from loadgen.core.server.window import whole_run
+from tests.fakes.scripted_nvml import ScriptedNvml
 
 Answer = Callable[[int], httpx2.Response]
 """From the number of the reading, counted from 1, to what is answered."""
 
 INTERVAL_S = 0.05
+
+SERIES = 'an_exporter_of_many:things_total{a="0123456789",b="0123456789"} 1'
 
 
 class Served:
@@ -35,6 +41,22 @@ class Served:
         await asyncio.sleep(self._takes_s)
         self.open -= 1
         return self._answer(number)
+
+
+class Wire(httpx2.AsyncByteStream):
+    """A body as it comes over the wire, in pieces, at every reading again."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for start in range(0, len(self._body), 65536):
+            yield self._body[start : start + 65536]
+
+
+def coded(encoding: str, body: bytes) -> Callable[[], httpx2.Response]:
+    """A page that is compressed although nobody asked for it."""
+    return lambda: httpx2.Response(200, headers={"Content-Encoding": encoding}, stream=Wire(body))
 
 
 class Kept:
@@ -63,7 +85,7 @@ async def probing(
         client = httpx2.AsyncClient(transport=httpx2.MockTransport(page), base_url="http://server")
         pages.append(
             MetricsPage(
-                source=source or str(number),
+                name=source or str(number),
                 control=Control(client),
                 path="/metrics",
                 reader=reader or EngineReader("vllm", "m"),
@@ -140,21 +162,96 @@ async def test_all_pages_together_are_bounded() -> None:
     ("answer", "reason"),
     [
         (httpx2.Response(500, text="broken"), "HTTP 500"),
-        (httpx2.Response(302, headers={"Location": "http://elsewhere/"}), "HTTP 302"),
+        (httpx2.Response(302, headers={"Location": "http://elsewhere/"}), "HTTP 302: redirects elsewhere"),
+        (httpx2.Response(401, text="who are you"), "HTTP 401"),
         (httpx2.Response(200, text="<html>"), "not a metrics page"),
         (httpx2.Response(200, text="vllm:prompt_tokens_total 1"), "cut off"),
         (httpx2.Response(200, text="# nothing\n"), "nothing on the page"),
         (httpx2.Response(200, text="vllm:prompt_tokens_total 1\n" + "#\n" * 2**21), "has 4 MiB or more"),
+        (httpx2.Response(200, text=f"{SERIES}\n" * 10**5), "has 4 MiB or more"),
+        (coded("gzip", b"x\n"), "said to be gzip, and is not"),
+        (coded("gzip", gzip.compress(b"vllm:prompt_tokens_total 1\n")[:-9]), "the gzip stream is cut off"),
+        (coded("br", b"x\n"), "compressed as 'br'"),
     ],
 )
-async def test_what_cannot_be_read_is_kept_with_its_reason(answer: httpx2.Response, reason: str) -> None:
+async def test_what_cannot_be_read_is_kept_with_its_reason(
+    answer: httpx2.Response | Callable[[], httpx2.Response], reason: str
+) -> None:
     """The run goes on, and nothing is zero."""
-    kept = await read(Served(lambda number: answer))
+    kept = await read(Served(lambda number: answer() if callable(answer) else answer))
     assert len(kept.scrapes) == 2, "a page without counts is not waited for"
     for scrape in kept.scrapes:
         assert scrape.samples == ()
         assert scrape.fault is not None
         assert reason in scrape.fault
+
+
+async def test_a_page_that_is_packed_all_the_same_is_unpacked() -> None:
+    """By a front end that compresses whatever it is asked; plain pages are what is asked for."""
+    asked = []
+
+    def answer(number: int) -> httpx2.Response:
+        return coded("gzip", gzip.compress(tokens(5).content))()
+
+    class Noting(Served):
+        async def __call__(self, request: httpx2.Request) -> httpx2.Response:
+            asked.append(request.headers["accept-encoding"])
+            return await super().__call__(request)
+
+    kept = await read(Noting(answer))
+    assert generated(kept.scrapes[0]) == 5
+    assert set(asked) == {"identity"}
+
+
+async def test_a_small_page_that_unpacks_to_a_huge_one_is_given_up() -> None:
+    """At its limit: 64 MiB of it would not be held, whatever they unpack to."""
+    served = Served(lambda number: bomb())
+    bomb = coded("gzip", gzip.compress(b"#" * (64 * 2**20), 1))
+    tracemalloc.start()
+    try:
+        first, *_ = (await read(served)).scrapes
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert first.fault is not None
+    assert "has 4 MiB or more" in first.fault
+    assert most_bytes < 16 * 2**20
+
+
+async def test_a_clock_of_the_server_that_is_set_is_no_restart() -> None:
+    """Its start moves by a second up and down, as an exporter works it out anew; its counters go on."""
+
+    def answer(number: int) -> httpx2.Response:
+        counted = tokens(min(number, 8)).text
+        return httpx2.Response(200, text=f"process_start_time_seconds {1_700_000_000 + number % 2}\n{counted}")
+
+    found = whole_run((await read(Served(answer), run_s=0.3)).scrapes)
+    assert (found.counters.generation_tokens, found.resets) == (7, ())
+
+
+async def test_of_two_engines_one_dies() -> None:
+    """Its series are gone from the page that both had, or its own page is: said, and no sum is made of the other's."""
+    other = '{{engine="1",model_name="m"}} {}\n'.format
+
+    def both(number: int) -> httpx2.Response:
+        mine = tokens(min(number, 4)).text
+        return httpx2.Response(200, text=mine + ("vllm:generation_tokens_total" + other(number) if number < 3 else ""))
+
+    found = whole_run((await read(Served(both), run_s=0.2)).scrapes)
+    assert found.counters == Counters()
+    (said,) = found.resets
+    assert said.startswith("page 0, engine 1 is gone from the page between")
+
+    def dying(number: int) -> httpx2.Response:
+        if number > 1:
+            raise httpx2.ConnectError("connection refused")
+        return tokens(5)
+
+    found = whole_run((await read(Served(lambda number: tokens(5)), Served(dying), run_s=0.2)).scrapes)
+    assert found.counters == Counters()
+    assert "page 1 was read 1 times, and a difference needs two" in found.notes
+    assert found.failed_example is not None
+    assert found.failed_example.endswith("ConnectError: connection refused")
 
 
 async def test_a_server_that_went_away() -> None:
@@ -194,6 +291,20 @@ async def test_gpus_have_a_page_of_their_own() -> None:
     served = Served(lambda number: httpx2.Response(200, text=page.format(100 + number)))
     kept = await read(served, reader=gpu_reader, source=GPU_SOURCE)
     assert [scrape.gpus[0].power_w for scrape in kept.scrapes] == [101, 102]
+
+
+async def test_gpus_of_this_machine_are_read_beside_the_page() -> None:
+    """On beats of their own; one that is lost in the middle is a fault with its reason, and the run goes on."""
+    kept, clock, nvml = Kept(), MonotonicClock(), ScriptedNvml()
+    with opened(nvml) as reader:
+        probe = MetricsProbe([LocalGpus(reader=reader)], clock=clock, sink=kept, interval_s=INTERVAL_S)
+        await probe.before()
+        nvml.lost = 1
+        await probe.after()
+    clock.close()
+    first, last = kept.scrapes
+    assert (first.source, first.fault, [gpu.power_w for gpu in first.gpus]) == (GPU_SOURCE, None, [412.5, 90.0])
+    assert (last.fault, last.gpus) == ("GPU 1: GPU is lost", ())
 
 
 @pytest.mark.parametrize(

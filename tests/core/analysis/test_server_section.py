@@ -120,7 +120,30 @@ def test_gpus_of_the_window() -> None:
     counted = told(reading(-1, energy_j=50.0), reading(5, energy_j=50.0)).gpus
     assert counted is not None
     assert (counted.energy_j, counted.energy_origin) == (pytest.approx(400.0), "counter")
+    assert (counted.utilisation_ratio, counted.memory_used_bytes) == (Gauge(), Gauge())
     assert told(page(-1, sample()), page(5, sample())).gpus is None
+
+
+def test_how_busy_and_how_full_gpus_are() -> None:
+    """Use is their mean, with the busiest one's peak; memory is their sum. Unknown of one is unknown of all."""
+
+    def reading(at_s: float, use: float | None, held: float) -> Scrape:
+        one = GpuSample(gpu="0", utilisation_ratio=0.5, memory_used_bytes=100.0)
+        return gpus(at_s, one, GpuSample(gpu="1", utilisation_ratio=use, memory_used_bytes=held))
+
+    found = told(reading(-1, 0.9, 0), reading(0, 0.9, 0), reading(2, 0.7, 400), reading(4, 0.9, 0)).gpus
+    assert found is not None
+    assert found.utilisation_ratio == Gauge(mean=pytest.approx(0.65), peak=0.9)
+    assert found.memory_used_bytes == Gauge(mean=pytest.approx(300), peak=500)
+    unknown = told(reading(-1, None, 0), reading(2, None, 0), reading(5, None, 0)).gpus
+    assert unknown is not None
+    assert (unknown.utilisation_ratio, unknown.memory_used_bytes) == (Gauge(), Gauge(mean=100, peak=100))
+
+
+def test_gpus_alone_are_not_the_server() -> None:
+    """That no page of its was read is said, not left as a doubt without a reason."""
+    server = told(gpus(-1, GpuSample(gpu="0", power_w=1.0)), gpus(5, GpuSample(gpu="0", power_w=1.0)))
+    assert (server.scraped, server.notes) == (False, ("no metrics page of the server was read, but GPUs alone",))
 
 
 def test_series_share_the_bins_of_the_clients() -> None:

@@ -96,6 +96,15 @@ def test_power_adds_up_over_gpus() -> None:
     assert server_series(scrapes, EDGES).gpu_power_w == pytest.approx((500, 500, 500))
 
 
+def test_use_is_the_mean_of_gpus_and_memory_their_sum() -> None:
+    """0.5 and 1; 2 and 3 bytes."""
+    one = GpuSample(gpu="0", utilisation_ratio=0.5, memory_used_bytes=2)
+    other = GpuSample(gpu="1", utilisation_ratio=1.0, memory_used_bytes=3)
+    found = server_series([gpus(at, one, other) for at in range(4)], EDGES)
+    assert found.gpu_utilisation_ratio == pytest.approx((0.75, 0.75, 0.75))
+    assert found.gpu_memory_used_bytes == pytest.approx((5, 5, 5))
+
+
 def test_nothing_read_is_nothing_known() -> None:
     """A value a bin, all of them unknown."""
     assert server_series([], EDGES).running_requests == (None, None, None)

@@ -2,9 +2,12 @@
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +16,14 @@ from pydantic.fields import FieldInfo
 from loadgen.adapters.http.destination import Destination
 from loadgen.adapters.http.health import missing_for_readiness
 from loadgen.adapters.launch.attach import AttachLauncher
+from loadgen.adapters.launch.compose import DOCKER_COMPOSE, ComposeService
 from loadgen.adapters.launch.process import PORT, ProcessLauncher, ServerCommand
 from loadgen.adapters.launch.waiting import Progress, Waiting
+from loadgen.adapters.profiles.container import takes_nvidia
+from loadgen.adapters.profiles.files import find_profile
+from loadgen.adapters.profiles.render import compose_file
 from loadgen.adapters.servers.redaction import names_secret
-from loadgen.adapters.store.files import SHORTEST_SECRET
+from loadgen.adapters.store.files import SHORTEST_SECRET, whole_file
 from loadgen.core.errors import ConfigError
 from loadgen.engine.ports import Launched, Launcher
 from loadgen.options.experiment import ArmSection
@@ -25,6 +32,7 @@ from loadgen.options.resolve import ENVIRONMENT_PREFIX
 from loadgen.options.sim import SimOptions
 
 _HEALTH = "/health"
+_PORT_VARIABLE = "LOADGEN_SERVER_PORT"
 _ATTACH_TIMEOUT_S = 60.0  # a server that is said to run already
 
 
@@ -45,7 +53,7 @@ def launcher_of(
 
     `log` takes what it writes. `kept` is a file, the same at every start of this arm, by which a server that an
     accident left behind is found. `variables` are the environment that the server inherits and that the arm names
-    variables of. A server that runs already gets at most a minute. Raises ConfigError for a profile that is not there
+    variables of. A server that runs already gets at most a minute. Raises ConfigError for a program that is not there
     and a variable that is not set.
     """
     path = _HEALTH if arm.health is None else arm.health
@@ -61,8 +69,18 @@ def launcher_of(
             url = arm.url_from(variables)
             shown = Destination.from_url(url).url
             return AttachLauncher(url, shown=shown, waiting=waiting(min(start_timeout_s, _ATTACH_TIMEOUT_S)))
+        case "profile" if arm.launch == "compose":
+            return _composed(
+                arm,
+                variables,
+                log=log,
+                kept=kept,
+                waiting=waiting(start_timeout_s),
+                forced_length=forced_length,
+                warn=warn,
+            )
         case "profile":
-            raise ConfigError(f"profile: no such profile: {arm.profile!r}")
+            command = _engine_command(arm, variables, forced_length=forced_length)
         case "command":
             command = _own_command(arm, variables, forced_length=forced_length)
         case "sim":
@@ -89,6 +107,66 @@ def _own_command(arm: ArmSection, variables: Mapping[str, str], *, forced_length
         folder=Path() if arm.workdir is None else arm.workdir,
         secrets=_as_written([*arm.secrets(variables), *inherited]),
     )
+
+
+def _engine_command(arm: ArmSection, variables: Mapping[str, str], *, forced_length: int | None) -> ServerCommand:
+    """The engine of a profile on this machine. Raises ConfigError that says what else could start it."""
+    assert arm.profile is not None
+    command = _own_command(arm, variables, forced_length=forced_length)
+    program = command.arguments[0]
+    if shutil.which(program, path=command.environment.get("PATH")) is None:
+        raise ConfigError(
+            f"profile {arm.profile}: {program} is not on the PATH; install the engine, or say `launch: compose` to run"
+            " its image or `launch: sim` to simulate it"
+        )
+    return replace(command, gpu=takes_nvidia(find_profile(arm.profile).profile))
+
+
+def _composed(
+    arm: ArmSection,
+    variables: Mapping[str, str],
+    *,
+    log: Path,
+    kept: Path,
+    waiting: Waiting,
+    forced_length: int | None,
+    warn: Callable[[str], None],
+) -> Launcher:
+    """The profile's service, in a Compose file of its own beside the log.
+
+    Its project is the same at every start of this arm, so that a start ends what an accident left behind.
+    """
+    assert arm.profile is not None
+    profile = find_profile(arm.profile).profile
+    if shutil.which(DOCKER_COMPOSE[0], path=variables.get("PATH")) is None:
+        raise ConfigError(f"profile {arm.profile}: launch: compose takes Docker Compose, and there is no `docker` here")
+    file = log.with_name("compose.yaml")
+    service = ComposeService(
+        file=file,
+        service=profile.name,
+        project=f"loadgen-{sha256(str(kept.resolve()).encode()).hexdigest()[:12]}",
+        url=f"http://127.0.0.1:{PORT}",
+    )
+    inherited = [value for name, value in variables.items() if names_secret(name)]
+    command = service.command(
+        environment={**variables, _PORT_VARIABLE: PORT}, secrets=_as_written([*arm.secrets(variables), *inherited])
+    )
+    text = compose_file(profile, port=f"${{{_PORT_VARIABLE}}}", forced_length=forced_length)
+    return _WithFile(ProcessLauncher(command, log=log, kept=kept, waiting=waiting, warn=warn), file=file, text=text)
+
+
+class _WithFile:
+    """A launcher whose command reads a file, written when it is started."""
+
+    def __init__(self, launcher: ProcessLauncher, *, file: Path, text: str) -> None:
+        self._launcher, self._file, self._text = launcher, file, text
+        self.stop, self.exited = launcher.stop, launcher.exited
+
+    async def start(self) -> Launched:
+        """See `Launcher.start`; raises StoreError when the file cannot be written."""
+        with whole_file(self._file) as file:
+            file.write(self._text.encode())
+        return await self._launcher.start()
 
 
 def _sim_command(options: Mapping[str, Any], variables: Mapping[str, str]) -> ServerCommand:

@@ -162,7 +162,7 @@ def test_arms_say_how_their_servers_come_to_run(tmp_path: Path) -> None:
         (f"baseline: {{{SIM}}}", "baseline: {url: 'http://h'}", "baseline: what runs already is not started anew"),
         (
             f"{{{SIM}, m",
-            "{profile: other, m",
+            "{profile: llama-3.1-8b-eagle3, m",
             "prompts are made up: how many drafts are accepted on them means nothing",
         ),
     ],

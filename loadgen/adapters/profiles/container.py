@@ -1,5 +1,6 @@
 """The container that a profile's image becomes: who runs in it, and where it keeps what it has loaded."""
 
+import re
 from dataclasses import dataclass
 
 from loadgen.adapters.profiles.model import Profile, image_tag
@@ -27,6 +28,7 @@ class Container:
     home: HomeOf
 
 
+_OTHERS = re.compile(r"rocm|xpu|tpu|hpu")
 _ROOT = HomeOf(cache="/root/.cache")
 _VLLM = HomeOf(cache="/home/vllm/.cache", uid=2000, gid=0)
 """A user that is in the image beside root; its `.cache` is there, so that a new volume belongs to it."""
@@ -48,3 +50,8 @@ def container_of(profile: Profile) -> Container:
         starts_program=profile.engine != "sglang",
         home=_VLLM if name == "vllm/vllm-openai" else _ROOT,
     )
+
+
+def takes_nvidia(profile: Profile) -> bool:
+    """Whether its server runs on GPUs of NVIDIA; images for those of others say so in their name."""
+    return profile.gpus > 0 and profile.image is not None and not _OTHERS.search(profile.image)

@@ -56,9 +56,14 @@ def profile_paths(folders: Sequence[Path]) -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
+def is_path(name: str) -> bool:
+    """Whether a profile is named by its file."""
+    return os.sep in name or name.endswith(_SUFFIX)
+
+
 def find_profile(name: str, folders: Sequence[Path] | None = None) -> ProfileFile:
     """A profile by its name, or by the path of its file. Raises ConfigError for what is not there or wrong."""
-    if os.sep in name or name.endswith(_SUFFIX):
+    if is_path(name):
         return load_profile(Path(name))
     folders = search_path() if folders is None else folders
     paths = profile_paths(folders)

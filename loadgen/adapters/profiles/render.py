@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from loadgen.adapters.profiles.command import CommandLine, command_line
-from loadgen.adapters.profiles.container import HomeOf, container_of
+from loadgen.adapters.profiles.container import HomeOf, container_of, takes_nvidia
 from loadgen.adapters.profiles.model import REFERENCE, Profile
 
 LOOPBACK, EVERYWHERE = "127.0.0.1", "0.0.0.0"  # noqa: S104 - within the container; what is published is another matter
@@ -145,7 +145,7 @@ def _user(home: HomeOf) -> dict[str, Any]:
 
 
 def _gpus(profile: Profile, devices: Sequence[str]) -> dict[str, Any]:
-    if not profile.gpus:
+    if not takes_nvidia(profile):
         return {}
     chosen: Mapping[str, Any] = {"device_ids": list(devices)} if devices else {"count": profile.gpus}
     return {

@@ -10,7 +10,8 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 from loadgen.adapters.servers.redaction import without_secrets
 from loadgen.adapters.yaml_file import FieldError
 from loadgen.core.errors import ConfigError
-from loadgen.options.experiment.section import DataFile, Section, Text, beside_the_file, nothing
+from loadgen.options.experiment.profile import Launch, as_seen_from, with_profile
+from loadgen.options.experiment.section import DataFile, Section, Text, folder_of, nothing
 from loadgen.options.experiment.variables import check_public, check_secret, expanded, named_in
 from loadgen.options.resolve import resolve
 from loadgen.options.sim import SimOptions
@@ -52,11 +53,13 @@ class ArmSection(Section):
     """One way to run the server: by a profile, at a running URL, by a command, or simulated.
 
     `${NAME}` in `url` and in the values of `env` stands for an environment variable; it is looked up when the server is
-    started and nowhere stored. `health` is the path that answers when the server is ready.
+    started and nowhere stored. `health` is the path that answers when the server is ready. An arm by profile also has
+    all that follows from it: the command or the options of the simulator, by `launch`.
     """
 
     label: str | None = None
     profile: str | None = None
+    launch: Launch | None = None
     url: str | None = None
     command: Annotated[list[Text], BeforeValidator(_command), Field(min_length=1)] | None = None
     sim: dict[str, Any] | None = None
@@ -66,6 +69,13 @@ class ArmSection(Section):
     workdir: DataFile | None = None
     health: str | None = None
     forced: ForcedSection | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_profile(cls, value: Any, info: ValidationInfo) -> Any:
+        if not isinstance(value, dict) or value.get("profile") is None:
+            return value
+        return with_profile(value, folder_of(info), port=PORT, length=LENGTH)
 
     @field_validator("sim")
     @classmethod
@@ -79,13 +89,15 @@ class ArmSection(Section):
             if name not in SimOptions.model_fields:
                 raise FieldError("the simulator has no such option; `loadgen sim --help` lists them", name)
         if isinstance(values.get("profile"), str):
-            values["profile"] = str(beside_the_file(Path(values["profile"]), info))
+            values["profile"] = as_seen_from(folder_of(info), values["profile"])
         return values
 
     @model_validator(mode="after")
     def _is_one_server(self) -> Self:
         given = [name for name in SERVER_KINDS if getattr(self, name) is not None]
-        if len(given) != 1:
+        if self.launch is not None and self.profile is None:
+            raise FieldError("this is for an arm with a profile", "launch")
+        if len(given) != 1 and self.profile is None:
             raise ValueError(f"expected one of {', '.join(SERVER_KINDS)}; got {' and '.join(given) or 'none'}")
         for name, there in (("env", self.env), ("workdir", self.workdir), ("forced", self.forced)):
             if there and self.command is None:
@@ -156,7 +168,9 @@ class ArmSection(Section):
 
     @property
     def server(self) -> ServerKind:
-        """Which of the ways it is."""
+        """Which of the ways it is; a profile that is simulated is a simulated server."""
+        if self.sim is not None:
+            return "sim"
         return next(name for name in SERVER_KINDS if getattr(self, name) is not None)
 
     def stored(self) -> dict[str, Any]:
@@ -165,6 +179,8 @@ class ArmSection(Section):
         `${NAME}` stays as it is. A simulated server is told with all of its options, whatever profile they come from.
         """
         told = self.model_dump(mode="json", exclude_defaults=True, exclude={"label", "workdir"})
+        if self.profile is not None:
+            told["profile"] = Path(self.profile).name.removesuffix(".yaml")
         if self.sim is not None:
             told["sim"] = self.sim_options().model_dump(mode="json", exclude={"profile"})
         kept: dict[str, Any] = without_secrets(told)

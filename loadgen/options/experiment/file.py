@@ -13,6 +13,7 @@ from loadgen.core.errors import ConfigError
 from loadgen.core.experiment.plan import Order, PlannedArm, Role
 from loadgen.core.request import Endpoint
 from loadgen.options.experiment.arm import LENGTH, ArmSection
+from loadgen.options.experiment.profile import Launch
 from loadgen.options.experiment.section import Section
 from loadgen.options.experiment.workload import LevelSection, LoadSection, SyntheticSection, WorkloadSection
 from loadgen.options.fields import DurationSeconds
@@ -57,6 +58,7 @@ class ExperimentFile(Section):
     level: LevelSection = LevelSection()
     arms: dict[ArmName, ArmSection] = Field(min_length=1)
     baseline: str = "baseline"
+    launch: Launch = "process"
     repeats: int = Field(3, ge=1, le=100)
     order: Order = Order.ABBA
     servers: Literal["one_at_a_time", "together"] = "one_at_a_time"
@@ -79,6 +81,19 @@ class ExperimentFile(Section):
     grace: DurationSeconds = 30.0
     budget: DurationSeconds | None = Field(None, gt=0)
     price_per_hour: float | None = Field(None, gt=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _launch_of_profiles(cls, values: Any) -> Any:
+        """An arm by profile is launched as the file says, unless it says so itself."""
+        arms = values.get("arms") if isinstance(values, dict) else None
+        if not isinstance(arms, dict) or "launch" not in values:
+            return values
+        launched = {
+            name: {"launch": values["launch"], **arm} if isinstance(arm, dict) and "profile" in arm else arm
+            for name, arm in arms.items()
+        }
+        return {**values, "arms": launched}
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

@@ -12,10 +12,14 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-def beside_the_file(path: Path, info: ValidationInfo) -> Path:
-    """A path as the file means it, relative to its own folder."""
+def folder_of(info: ValidationInfo) -> Path:
+    """The folder of the file, from which its paths are seen."""
     folder: Path = (info.context or {}).get("folder", Path())
-    return folder / path
+    return folder
+
+
+def _beside_the_file(path: Path, info: ValidationInfo) -> Path:
+    return folder_of(info) / path
 
 
 def nothing(value: Any) -> Any:
@@ -28,5 +32,5 @@ def _text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-DataFile = Annotated[Path, AfterValidator(beside_the_file)]
+DataFile = Annotated[Path, AfterValidator(_beside_the_file)]
 Text = Annotated[str, BeforeValidator(_text)]

@@ -7,21 +7,22 @@ from loadgen.adapters.servers.redaction import names_secret
 from loadgen.adapters.yaml_file import FieldError
 from loadgen.core.errors import ConfigError
 
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_VARIABLE = re.compile(r"\$\{(\w+)(:-)?\}")
+"""`${NAME:-}` is nothing where the variable is not set; it comes from profiles."""
 
 
 def named_in(text: str) -> list[str]:
     """The variables that a text names."""
-    return _VARIABLE.findall(text)
+    return [match[1] for match in _VARIABLE.finditer(text)]
 
 
 def expanded(text: str, variables: Mapping[str, str]) -> str:
     """The text with its variables looked up. Raises ConfigError for one that is not set."""
 
     def value(match: re.Match[str]) -> str:
-        if match[1] not in variables:
+        if match[1] not in variables and match[2] is None:
             raise ConfigError(f"the experiment names ${{{match[1]}}}, and this environment variable is not set")
-        return variables[match[1]]
+        return variables.get(match[1], "")
 
     return _VARIABLE.sub(value, text)
 

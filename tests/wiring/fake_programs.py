@@ -1,0 +1,48 @@
+"""Programs that stand on a PATH in place of an engine, of Docker and of a driver."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+SERVER = Path(__file__).parents[1] / "adapters" / "launch" / "server.py"
+_ONE_GPU = "0, GPU-1, H100, 10, 81559"
+
+
+def fake_engine(folder: Path, name: str, *, dies: str | None = None) -> Path:
+    """An engine that tells its arguments and some variables, and serves at the port after `--port`."""
+    ending = f"echo {shlex.quote(dies)}; exit 1" if dies else f'exec {sys.executable} -S {SERVER} "$port"'
+    _program(folder / "bin" / "nvidia-smi", f"echo {shlex.quote(_ONE_GPU)}")
+    return _program(
+        folder / "bin" / name,
+        f"""printf '%s\\n' "$@"
+env | grep -E '^(HF_TOKEN|VLLM_)'
+previous=
+for argument in "$@"; do
+  [ "$previous" = --port ] && port=$argument
+  previous=$argument
+done
+{ending}""",
+    )
+
+
+def fake_docker(folder: Path) -> Path:
+    """Docker Compose that writes its calls beside itself; `up` serves at the port that its file publishes."""
+    calls = folder / "docker.calls"
+    return _program(
+        folder / "bin" / "docker",
+        f"""echo "$*" >> {calls}
+case " $* " in *" up "*) exec {sys.executable} -S {SERVER} "$LOADGEN_SERVER_PORT" ;; esac""",
+    )
+
+
+def path_with(program: Path) -> str:
+    """The PATH of this process with the program's folder first."""
+    return f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+
+
+def _program(path: Path, script: str) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path

@@ -175,6 +175,15 @@ def time_charts(summary: Summary) -> list[Chart]:
         ),
         chart("time-cache", "KV cache", "%", *cache),
         chart("time-power", "GPU power", "W", Line(label="all GPUs", values=told.gpu_power_w, tone=0)),
+        chart(
+            "time-gpu-use", "GPU use", "%", Line(label="mean", values=in_percent(told.gpu_utilisation_ratio), tone=0)
+        ),
+        chart(
+            "time-gpu-memory",
+            "GPU memory",
+            "GiB",
+            Line(label="all GPUs", values=in_gib(told.gpu_memory_used_bytes), tone=0),
+        ),
     ]
     if any(told.preemptions_per_s):
         preempted = Line(label="preempted", values=told.preemptions_per_s, tone=3)
@@ -192,6 +201,10 @@ def in_ms(values: Iterable[float | None]) -> tuple[float | None, ...]:
 
 def in_percent(ratios: Iterable[float | None]) -> tuple[float | None, ...]:
     return tuple(None if ratio is None else ratio * 100 for ratio in ratios)
+
+
+def in_gib(sizes_bytes: Iterable[float | None]) -> tuple[float | None, ...]:
+    return tuple(None if size is None else size / 2**30 for size in sizes_bytes)
 
 
 def ladder_charts(sweep: Sweep) -> list[Chart]:

@@ -119,6 +119,8 @@ def server_series(seconds: int = 60) -> ServerSeries:
         prefix_hit_ratio=values(0.12),
         acceptance_length=tuple(None if i == 30 else 2.44 for i in range(seconds)),
         gpu_power_w=values(612.0),
+        gpu_utilisation_ratio=values(0.93),
+        gpu_memory_used_bytes=tuple(None if i == 30 else 148.0 * 2**30 for i in range(seconds)),
     )
 
 
@@ -142,7 +144,15 @@ SERVER = Server(
     request_times=RequestTimes(
         queue_s=0.011, prefill_s=0.028, decode_s=0.95, queue_ratio=0.011, prefill_ratio=0.028, decode_ratio=0.961
     ),
-    gpus=Gpus(count=2, power_w=1_224.0, energy_j=61_000.0, energy_origin="counter", energy_per_output_token_j=0.537),
+    gpus=Gpus(
+        count=2,
+        utilisation_ratio=Gauge(mean=0.87, peak=0.99),
+        memory_used_bytes=Gauge(mean=148.0 * 2**30, peak=148.0 * 2**30),
+        power_w=1_224.0,
+        energy_j=61_000.0,
+        energy_origin="counter",
+        energy_per_output_token_j=0.537,
+    ),
     configuration=ServerConfiguration(speculates=True, prefix_caching=True, max_num_seqs=256, dtype="bfloat16"),
     speculation=SpeculationConfiguration(
         method="eagle3", draft_tokens=3, draft_model="eagle3-llama-8b", forced=False, lossy=("posterior_threshold=0.2",)

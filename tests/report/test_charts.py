@@ -173,6 +173,8 @@ def test_what_the_server_does_not_tell_has_no_chart(analysis: Analysis) -> None:
         prefix_hit_ratio=nothing,
         acceptance_length=nothing,
         gpu_power_w=nothing,
+        gpu_utilisation_ratio=nothing,
+        gpu_memory_used_bytes=nothing,
         preemptions_per_s=tuple(0.0 for _ in nothing),
     )
     ids = {chart.id for chart in time_charts(replace(analysis.summary, server_series=silent))}

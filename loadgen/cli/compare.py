@@ -1,4 +1,4 @@
-"""`loadgen compare`: runs against a baseline, and the gates of a pull request."""
+"""`loadgen compare`: runs or experiments against a baseline, and the gates of a pull request."""
 
 import sys
 from pathlib import Path
@@ -18,7 +18,8 @@ from loadgen.wiring.compare import compared
 
 def compare(
     baseline: Annotated[
-        Path, typer.Argument(metavar="BASELINE", help="A run or sweep folder, or a JSON file of results.")
+        Path,
+        typer.Argument(metavar="BASELINE", help="Folder of a run, sweep or experiment, or a JSON file of results."),
     ],
     candidates: Annotated[list[Path], typer.Argument(metavar="CANDIDATE", help="What to hold against it.")],
     fail_on: Annotated[
@@ -48,9 +49,10 @@ def compare(
         bool, typer.Option("--allow-invalid", metavar="", help="Do not end with 3 when a measurement is invalid.")
     ] = False,
 ) -> None:
-    """Compare runs with a baseline, level by level: folders of runs and sweeps, or JSON results.
+    """Compare runs with a baseline, level by level: folders of runs, sweeps and experiments, or JSON results.
 
-    JSON may come from Loadgen (summaries), vllm bench serve, GuideLLM or AIPerf. Runs of other workloads are refused.
+    Experiments meet arm by arm. JSON may come from Loadgen (summaries), vllm bench serve, GuideLLM or AIPerf. Runs of
+    other workloads are refused.
     """
     gates = [parse_gate(text) for text in fail_on or ()]
     gates += [parse_gate(text, certain=True) for text in fail_on_interval or ()]

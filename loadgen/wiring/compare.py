@@ -1,13 +1,16 @@
-"""Arguments of a comparison, each read as what it is: the folder of a run or of a sweep, or a file of results."""
+"""Arguments of a comparison, each read as what it is: the folder of a run, a sweep or an experiment, or a file."""
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from loadgen.adapters.imports import EXPORTS, read_export
-from loadgen.adapters.store.experiment_folder import CELLS, is_experiment
+from loadgen.adapters.store.experiment_folder import ExperimentFolder
+from loadgen.adapters.store.kinds import FolderKind, kind_of, unknown_folder
 from loadgen.adapters.store.run_folder import RunFolder
-from loadgen.adapters.store.sweep_folder import is_sweep, level_folders
+from loadgen.adapters.store.search_folder import PROBES
+from loadgen.adapters.store.sweep_folder import level_folders
 from loadgen.core.analysis.analyse import analyse
 from loadgen.core.analysis.columns import Columns
 from loadgen.core.comparison.cell import cell_of
@@ -15,6 +18,7 @@ from loadgen.core.comparison.gates import Gate
 from loadgen.core.comparison.side import Side, Source, level_of, side_of
 from loadgen.core.comparison.side_by_side import SideBySide, side_by_side
 from loadgen.core.errors import StoreError
+from loadgen.core.experiment.plan import Role
 
 
 def compared(paths: Sequence[Path], gates: Sequence[Gate] = (), *, allow_unlike: bool = False) -> SideBySide:
@@ -33,25 +37,45 @@ def compared(paths: Sequence[Path], gates: Sequence[Gate] = (), *, allow_unlike:
 
 
 def _read(path: Path) -> tuple[str, tuple[Side, ...]]:
-    """Its name and its runs. A folder is that of a sweep, of a run or of an experiment."""
+    """Its name and its runs."""
     if path.is_file():
         return path.name, read_export(path)
-    if is_experiment(path):
-        raise StoreError(f"{path}: is an experiment: its report compares the arms; give run folders in its {CELLS}/")
-    if not path.is_dir():
-        raise StoreError(f"{path}: no such folder of a run or a sweep, and no file with {EXPORTS}")
-    folders = level_folders(path) if is_sweep(path) else [RunFolder.open(path)]
+    match kind_of(path):
+        case FolderKind.RUN:
+            folders = [RunFolder.open(path)]
+        case FolderKind.SWEEP:
+            folders = level_folders(path)
+        case FolderKind.EXPERIMENT:
+            return _read_experiment(ExperimentFolder.open(path))
+        case FolderKind.SEARCH:
+            raise StoreError(
+                f"{path}: is a search for a capacity, whose levels are its own; give runs of its {PROBES}/"
+            )
+        case None:
+            raise unknown_folder(path, expected=f"a run, a sweep or an experiment, or a file with {EXPORTS}")
     if not folders:
         raise StoreError(f"{path}: the sweep ended before its first level began")
     name = folders[0].load_manifest().name
     return name or path.resolve().name, tuple(_side(folder) for folder in folders)
 
 
-def _side(folder: RunFolder) -> Side:
+def _read_experiment(folder: ExperimentFolder) -> tuple[str, tuple[Side, ...]]:
+    """The finished runs of the baseline and of the arms compared with it; forced ones and the noise floor explain."""
+    plan, finished = folder.load_manifest().plan, folder.finished()
+    cells = [cell for cell in plan.cells if cell.name in finished and cell.arm.role in (Role.BASELINE, Role.COMPARED)]
+    if not cells:
+        raise StoreError(f"{folder.path}: no cell of the experiment is finished")
+    return plan.name, tuple(
+        replace(_side(folder.cell(cell), repeat=cell.repeat), arm=cell.arm.name, repeat=cell.repeat) for cell in cells
+    )
+
+
+def _side(folder: RunFolder, *, repeat: int = 0) -> Side:
     manifest = folder.load_manifest()
     summary = analyse(folder.records, manifest, folder.scrapes).summary
     columns = Columns(manifest.slo)
     for record in folder.records():
         columns.observe(record)
-    cell = cell_of(columns.table(), summary, arm=folder.path.name, level=level_of(manifest.load) or 0.0, repeat=0)
+    level = level_of(manifest.load) or 0.0
+    cell = cell_of(columns.table(), summary, arm=folder.path.name, level=level, repeat=repeat)
     return side_of(summary, manifest=manifest, cell=cell)

@@ -9,14 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from loadgen.adapters.store.experiment_folder import EXPERIMENT
 from loadgen.adapters.store.run_folder import RunFolder
+from loadgen.adapters.store.search_folder import create_search
 from loadgen.adapters.store.sweep_folder import create_level, create_sweep
 from loadgen.cli.app import run_command_line
 from loadgen.core.record import RequestRecord
 from loadgen.core.run import Load, LoadMode
 from loadgen.wiring.sim import spawn_simulator
 from tests.cli.commands import loadgen
+from tests.cli.experiments import stored_experiment
 from tests.core.analysis.factory import manifest, summarised
 from tests.core.comparison.sides import OPTIONS, records
 
@@ -161,16 +162,16 @@ def test_of_the_same_name_each_goes_by_its_path(tmp_path: Path, capsys: pytest.C
 def test_what_cannot_be_compared_is_said(
     runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Nothing there, an experiment, a sweep that never began, an empty folder."""
-    experiment, sweep, empty = tmp_path / "experiment", create_sweep(tmp_path, "sweep"), tmp_path / "empty"
-    for folder in (experiment, empty):
-        folder.mkdir()
-    (experiment / EXPERIMENT).write_text("{}")
+    """Nothing there, a search, a sweep that never began, an empty folder, one of several runs, part of a sweep."""
+    search, sweep, empty = create_search(tmp_path, "search"), create_sweep(tmp_path, "sweep"), tmp_path / "empty"
+    empty.mkdir()
     for path, said in (
-        (tmp_path / "gone", "no such folder of a run or a sweep, and no file with"),
-        (experiment, "is an experiment: its report compares the arms"),
+        (tmp_path / "gone", "no such folder; expected a run, a sweep or an experiment, or a file with"),
+        (search, "is a search for a capacity, whose levels are its own; give runs of its probes/"),
         (sweep, "ended before its first level began"),
         (empty, "expected the folder of a run"),
+        (tmp_path, "holds 2 runs, 1 search for a capacity and 1 sweep"),
+        (sweep / "levels", f"is a part of the sweep {sweep}"),
     ):
         code, out, err = command(capsys, runs[0], path)
         assert (code, out) == (2, "")
@@ -187,6 +188,97 @@ def test_a_run_that_was_killed_is_said(
     said = command(capsys, runs[0], killed, "--allow-invalid")[1]
     assert "candidate: the run was interrupted or killed" in said
     assert "baseline: the run was" not in said
+
+
+@pytest.fixture
+def experiments(tmp_path: Path) -> tuple[Path, Path]:
+    """Two of the same requests: in the second everything of the arm that drafts takes a tenth longer."""
+    return (
+        stored_experiment(tmp_path / "experiment-a", name="old"),
+        stored_experiment(tmp_path / "experiment-b", name="new", arms={"baseline": 1.0, "eagle3": 0.66}),
+    )
+
+
+def test_experiments_meet_by_arm_and_level(
+    experiments: tuple[Path, Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """In the shape of every comparison, over all repeats; gates hold at every arm and level, Markdown names them."""
+    gates = ("--fail-on-interval", "tpot_s.mean > 1.02x", "--markdown", tmp_path / "comment.md")
+    code, out, err = command(capsys, *experiments, "--json", *gates)
+    found = json.loads(out)
+    assert (code, found["schema"], found["baseline"]["name"]) == (1, "loadgen.compare/1", "old")
+    of_arm = {(each["arm"], each["level"]): each for each in found["candidates"]}
+    assert list(of_arm) == [("baseline", 1), ("baseline", 2), ("eagle3", 1), ("eagle3", 2)]
+    for (arm, level), each in of_arm.items():
+        pair = each["metrics"]["tpot_s.mean"]
+        assert (each["name"], each["at"]) == ("new", f"concurrency {level} of {arm}")
+        assert (each["paired"], each["repeats"], each["valid"]) == (True, 2, True)
+        assert pair["ratio"] == pytest.approx(1.1 if arm == "eagle3" else 1.0, rel=0.02)
+        assert pair["low"] < pair["ratio"] < pair["high"]
+        assert "one start" not in str(each["notes"]), "two repeats are two starts"
+    failed = [gate["at"] for gate in found["gates"] if gate["failed"]]
+    assert failed == ["concurrency 1 of eagle3", "concurrency 2 of eagle3"]
+    assert "gate failed: new at concurrency 1 of eagle3: tpot_s.mean is" in err
+    assert "**`new` at concurrency 2 of eagle3**" in (tmp_path / "comment.md").read_text()
+    assert "new at concurrency 1 of baseline" in command(capsys, *experiments)[1]
+
+
+def test_what_one_experiment_lacks_is_left_out_and_said(
+    experiments: tuple[Path, Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A repeat of a cell, an arm, a level: the rest is compared, and a gate fails where the candidate has nothing."""
+    part = stored_experiment(
+        tmp_path / "part",
+        arms={"baseline": 1.0, "eagle3": 0.6, "ngram": 0.8},
+        levels=(1,),
+        unfinished=("r2-eagle3/c1",),
+    )
+    code, out, _ = command(capsys, experiments[0], part, "--json", "--fail-on", "error_ratio > 0")
+    found = json.loads(out)
+    assert code == 1
+    assert [(each["arm"], each["repeats"]) for each in found["candidates"]] == [("baseline", 2), ("eagle3", 1)]
+    assert "baseline: left out, since the other lacks it: repeat 2" in found["candidates"][1]["notes"]
+    assert [each["at"] for each in found["unmatched"]] == [
+        "concurrency 2 of baseline",
+        "concurrency 2 of eagle3",
+        "concurrency 1 of ngram",
+    ]
+    assert [gate["at"] for gate in found["gates"] if gate["failed"]] == [
+        "concurrency 2 of baseline",
+        "concurrency 2 of eagle3",
+    ]
+
+
+def test_experiments_of_other_requests_are_refused(
+    experiments: tuple[Path, Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """By their digest, whatever it is that differs; what settings tell is told. Allowed, they have no intervals."""
+    reseeded = stored_experiment(tmp_path / "reseeded", options=OPTIONS | {"seed": 6})
+    hotter = stored_experiment(tmp_path / "hotter", options=OPTIONS | {"temperature": 1.0})
+    code, out, err = command(capsys, experiments[0], reseeded)
+    assert (code, out) == (2, "")
+    assert "nightly at concurrency 1 of baseline: requests is" in err
+    assert "temperature is 1.0, at the baseline 0.0" in command(capsys, experiments[0], hotter)[2]
+    code, out, _ = command(capsys, experiments[0], reseeded, "--allow-unlike", "--json")
+    assert code == 0
+    first = json.loads(out)["candidates"][0]
+    assert first["metrics"]["tpot_s.mean"]["low"] is None
+    assert "no intervals: the experiments did not measure the same requests" in first["notes"]
+
+
+def test_an_experiment_is_compared_with_experiments(
+    experiments: tuple[Path, Path], runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A run has no arms; a cell of the experiment is a run, and can be given. One without a finished cell is said."""
+    code, _, err = command(capsys, experiments[0], runs[0])
+    assert code == 2
+    assert f"{experiments[0]} is an experiment and {runs[0]} is not" in err
+    cell = experiments[0] / "cells" / "r1-baseline" / "c1"
+    assert command(capsys, cell, runs[0], "--allow-unlike")[0] == 0
+    empty = stored_experiment(
+        tmp_path / "empty-one", repeats=1, levels=(1,), unfinished=("r1-baseline/c1", "r1-eagle3/c1")
+    )
+    assert "no cell of the experiment is finished" in command(capsys, experiments[0], empty)[2]
 
 
 @pytest.mark.slow

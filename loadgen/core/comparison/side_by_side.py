@@ -9,7 +9,7 @@ from loadgen.core.comparison.cell import RATES
 from loadgen.core.comparison.gates import Gate, JudgedGate, judged
 from loadgen.core.comparison.metric_pair import METRICS, MetricPair, name_of, pair
 from loadgen.core.comparison.ratio import Ratio, ratio, unpaired_ratio
-from loadgen.core.comparison.side import Side, Source, level_text
+from loadgen.core.comparison.side import Side, Source, side_of_repeats
 from loadgen.core.comparison.workload import Difference, differences
 from loadgen.core.errors import ConfigError
 from loadgen.core.metrics.slo import SLO_METRICS
@@ -45,17 +45,20 @@ class BaselineFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A candidate at one level, `at` in words.
+    """A candidate at one level, `at` in words; of an experiment the arm of that name.
 
     `metrics` has those that either run has a value of, in the order of `METRICS`; `withheld` says why a metric that one
-    has is not compared. `paired`: both sent the same requests. `valid` is that of its own measurement, None where
-    nobody tells. `differences` of the workloads are there only when they were allowed.
+    has is not compared. `repeats` is how many runs of each of the two it is over. `paired`: both sent the same
+    requests. `valid` is that of its own measurement, None where nobody tells. `differences` of the workloads are there
+    only when they were allowed.
     """
 
     name: str
     tool: str
+    arm: str | None
     level: float | None
     at: str
+    repeats: int
     paired: bool
     valid: bool | None
     metrics: Mapping[str, MetricPair]
@@ -91,8 +94,9 @@ def side_by_side(
 ) -> SideBySide:
     """Every candidate against the baseline, with the gates judged at every level.
 
-    Two single runs are compared whatever their levels, ladders by level. Raises ConfigError when workloads differ,
-    unless `allow_unlike`, and when ladders have no level in common or one has a level twice.
+    Two single runs are compared whatever their levels, ladders by level, experiments by arm and level. Raises
+    ConfigError when workloads differ, unless `allow_unlike`, when there is no level in common or one is there twice,
+    and for an experiment beside something else.
     """
     found: list[Candidate] = []
     unmatched: list[Place] = []
@@ -106,7 +110,7 @@ def side_by_side(
         unmatched += [Place(name=source.name, at=at) for at in of_candidate]
         for first, second in pairs:
             matched[str(first)] = first
-            apart = differences(first.workload, second.workload)
+            apart = _differences(first, second)
             refused += [f"{source.name} at {second}: {_in_words(each)}" for each in apart]
             found.append(_candidate(source.name, first, second, apart))
     if refused and not allow_unlike:
@@ -137,30 +141,70 @@ def _judged(gates: Sequence[Gate], candidates: Sequence[Candidate], lacking: Seq
 
 def _matched(baseline: Source, candidate: Source) -> tuple[list[tuple[Side, Side]], list[str], list[str]]:
     """The runs that belong together, and the levels in words that only the baseline or only the candidate has."""
-    if len(baseline.sides) == len(candidate.sides) == 1:
+    if _is_experiment(baseline) != _is_experiment(candidate):
+        experiment, other = (baseline, candidate) if _is_experiment(baseline) else (candidate, baseline)
+        raise ConfigError(
+            f"{experiment.name} is an experiment and {other.name} is not: give two experiments, or of this one the"
+            " folder of a single run"
+        )
+    if len(baseline.sides) == len(candidate.sides) == 1 and not _is_experiment(baseline):
         return [(baseline.sides[0], candidate.sides[0])], [], []
     first, second = _by_level(baseline), _by_level(candidate)
-    common = [key for key in first if key in second]
+    common = {key: repeats for key in first if (repeats := sorted(first[key].keys() & second.get(key, {}).keys()))}
     if not common:
         raise ConfigError(
             f"{baseline.name} and {candidate.name} have no level in common: {_listed(first)} and {_listed(second)}"
         )
-    alone = [[str(side) for key, side in levels.items() if key not in common] for levels in (first, second)]
-    return [(first[key], second[key]) for key in common], alone[0], alone[1]
+    pairs = [
+        (_over(first[key], repeats, second[key]), _over(second[key], repeats, first[key]))
+        for key, repeats in common.items()
+    ]
+    of_baseline, of_candidate = (
+        [str(next(iter(runs.values()))) for key, runs in levels.items() if key not in common]
+        for levels in (first, second)
+    )
+    return pairs, of_baseline, of_candidate
 
 
-def _by_level(source: Source) -> dict[tuple[LoadMode, float | None], Side]:
-    levels: dict[tuple[LoadMode, float | None], Side] = {}
+def _over(runs: Mapping[int, Side], repeats: Sequence[int], others: Mapping[int, Side]) -> Side:
+    """The runs of these repeats as one; which were left out is noted."""
+    found = side_of_repeats([runs[repeat] for repeat in repeats])
+    lacking = [str(repeat) for repeat in runs if repeat not in others]
+    if not lacking:
+        return found
+    note = f"left out, since the other lacks it: repeat {', '.join(lacking)}"
+    return replace(found, notes=(*found.notes, note))
+
+
+def _is_experiment(source: Source) -> bool:
+    return any(side.arm is not None for side in source.sides)
+
+
+_Level = tuple[str | None, LoadMode, float | None]
+_Levels = Mapping[_Level, Mapping[int, Side]]
+
+
+def _by_level(source: Source) -> _Levels:
+    """The runs of each level by repeat."""
+    levels: dict[_Level, dict[int, Side]] = {}
     for side in source.sides:
-        key = (side.load.mode, side.level)
-        if key in levels:
-            raise ConfigError(f"{source.name}: has {level_text(side.load)} twice; give one run of each level")
-        levels[key] = side
+        runs = levels.setdefault((side.arm, side.load.mode, side.level), {})
+        if side.repeat in runs:
+            raise ConfigError(f"{source.name}: has {side} twice; give one run of each level")
+        runs[side.repeat] = side
     return levels
 
 
-def _listed(levels: Mapping[tuple[LoadMode, float | None], Side]) -> str:
-    return ", ".join(map(str, levels.values()))
+def _differences(baseline: Side, side: Side) -> tuple[Difference, ...]:
+    """What differs in the workloads. Of experiments the requests themselves, which their intervals rest on."""
+    apart = differences(baseline.workload, side.workload)
+    if apart or side.arm is None or baseline.requests == side.requests:
+        return apart
+    return (Difference(setting="requests", baseline=baseline.requests, candidate=side.requests),)
+
+
+def _listed(levels: _Levels) -> str:
+    return ", ".join(str(next(iter(runs.values()))) for runs in levels.values())
 
 
 def _in_words(each: Difference) -> str:
@@ -172,13 +216,13 @@ def _shown(value: object) -> str:
 
 
 def _candidate(name: str, baseline: Side, side: Side, apart: tuple[Difference, ...]) -> Candidate:
-    withheld = dict(_withheld(baseline, side))
+    unlike = dict(withheld(baseline, side))
     paired = _paired(baseline, side)
     notes = dict.fromkeys(_notes(baseline, side))
     metrics = {}
     for metric in METRICS:
         values = baseline.values.get(metric), side.values.get(metric)
-        if values == (None, None) or name_of(metric) in withheld:
+        if values == (None, None) or name_of(metric) in unlike:
             continue
         estimate = None if None in values else _ratio(baseline, side, metric, paired=paired)
         if estimate is not None:
@@ -189,12 +233,14 @@ def _candidate(name: str, baseline: Side, side: Side, apart: tuple[Difference, .
     return Candidate(
         name=name,
         tool=side.tool,
+        arm=side.arm,
         level=side.level,
         at=str(side),
+        repeats=max(1, len(side.cells)),
         paired=paired,
         valid=side.valid,
         metrics=metrics,
-        withheld={each: why for each, why in withheld.items() if _has(baseline, each) or _has(side, each)},
+        withheld={each: why for each, why in unlike.items() if _has(baseline, each) or _has(side, each)},
         differences=apart,
         notes=tuple(notes),
     )
@@ -204,7 +250,7 @@ def _has(side: Side, name: str) -> bool:
     return any(value is not None for metric, value in side.values.items() if name_of(metric) == name)
 
 
-def _withheld(baseline: Side, side: Side) -> Iterator[tuple[str, str]]:
+def withheld(baseline: Side, side: Side) -> Iterator[tuple[str, str]]:
     """Metrics that mean something else in the two runs, with the reason."""
     speculate = [each.speculates for each in (baseline, side)]
     if True in speculate and speculate != [True, True]:
@@ -224,27 +270,30 @@ def _steps(side: Side) -> str:
 
 def _paired(baseline: Side, side: Side) -> bool:
     """Whether both measured the same requests."""
-    if baseline.cell is None or side.cell is None:
+    cells = (*baseline.cells, *side.cells)
+    if not baseline.cells or not side.cells or baseline.requests is None or baseline.requests != side.requests:
         return False
-    if baseline.requests is None or baseline.requests != side.requests:
-        return False
-    return np.array_equal(baseline.cell.seq, side.cell.seq)
+    return all(np.array_equal(cells[0].seq, cell.seq) for cell in cells)
 
 
 def _ratio(baseline: Side, side: Side, metric: str, *, paired: bool) -> Ratio | None:
     """With an interval, where records and their number allow one."""
-    if baseline.cell is None or side.cell is None or name_of(metric) not in (*SLO_METRICS, *RATES):
+    if not baseline.cells or not side.cells or name_of(metric) not in (*SLO_METRICS, *RATES):
         return None
     if paired:
-        return ratio([baseline.cell], [side.cell], metric)
-    return unpaired_ratio(baseline.cell, side.cell, metric)
+        return ratio(baseline.cells, side.cells, metric)
+    if len(side.cells) > 1:
+        return None
+    return unpaired_ratio(baseline.cells[0], side.cells[0], metric)
 
 
 def _notes(baseline: Side, side: Side) -> Iterator[str]:
     yield from (f"baseline: {note}" for note in baseline.notes)
     yield from (f"candidate: {note}" for note in side.notes)
-    if baseline.cell is None or side.cell is None:
+    if not baseline.cells or not side.cells:
         yield "no intervals: one of the runs has no records of single requests"
+    elif len(side.cells) > 1 and not _paired(baseline, side):
+        yield "no intervals: the experiments did not measure the same requests"
     if baseline.requests is None or side.requests is None:
         yield "not verified that both had the same workload: a file tells only part of it"
     if baseline.tool != side.tool:

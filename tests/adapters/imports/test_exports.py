@@ -198,7 +198,7 @@ def test_a_summary_of_ours(tmp_path: Path) -> None:
     summary = summarised([answered(seq, sent_ms=400.0 * seq) for seq in range(12)])
     (side,) = read(tmp_path, msgspec.to_builtins(summary))
     assert side.values["ttft_s.p50"] == pytest.approx(0.1)
-    assert (side.tool, side.valid, side.cell) == ("loadgen", summary.verdict.valid, None)
+    assert (side.tool, side.valid, side.cells) == ("loadgen", summary.verdict.valid, ())
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def test_a_seed_is_no_difference_of_workloads() -> None:
 def test_without_records_there_are_no_intervals() -> None:
     """The ratio is that of the two values."""
     run = side(records())
-    bare = replace(side(records(slower=2.0)), cell=None)
+    bare = replace(side(records(slower=2.0)), cells=())
     candidate = only(compared(run, bare))
     pair = candidate.metrics["tpot_s.p50"]
     assert (pair.low, pair.high) == (None, None)

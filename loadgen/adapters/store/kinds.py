@@ -1,0 +1,67 @@
+"""What a folder of results is: one run, or runs that belong together."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+
+from loadgen.adapters.store.experiment_folder import is_experiment
+from loadgen.adapters.store.run_folder import MANIFEST
+from loadgen.adapters.store.search_folder import is_search
+from loadgen.adapters.store.sweep_folder import is_sweep
+from loadgen.core.errors import StoreError
+
+_TIME = re.compile(r"\d{8}-\d{6}-\d{3}")
+_PARENTS = 3
+
+
+class FolderKind(StrEnum):
+    """The kinds, in words."""
+
+    RUN = "run"
+    SWEEP = "sweep"
+    SEARCH = "search for a capacity"
+    EXPERIMENT = "experiment"
+
+
+_PLURALS = {FolderKind.SEARCH: "searches for a capacity"}
+
+
+def kind_of(path: Path) -> FolderKind | None:
+    """What is stored in the folder, finished or not; None when it is nothing of that."""
+    if is_experiment(path):
+        return FolderKind.EXPERIMENT
+    if is_search(path):
+        return FolderKind.SEARCH
+    if is_sweep(path):
+        return FolderKind.SWEEP
+    return FolderKind.RUN if (path / MANIFEST).is_file() else None
+
+
+def unknown_folder(path: Path, *, expected: str) -> StoreError:
+    """What to say of a path of no kind: what it lies in, or what lies in it, since that is what was meant."""
+    if not path.exists():
+        return StoreError(f"{path}: no such folder; expected {expected}")
+    if not path.is_dir():
+        return StoreError(f"{path}: expected {expected}, found a file")
+    for parent in list(path.resolve().parents)[:_PARENTS]:
+        if (kind := kind_of(parent)) is not None:
+            return StoreError(f"{path}: is a part of the {kind} {parent}; give that folder, or that of a single run")
+    inside = [(folder, kind) for folder in path.iterdir() if folder.is_dir() and (kind := kind_of(folder)) is not None]
+    if inside:
+        newest, kind = max(inside, key=lambda each: _began(each[0]))
+        return StoreError(f"{path}: holds {_counted(kind for _, kind in inside)}; the newest is the {kind} {newest}")
+    return StoreError(f"{path}: expected the folder of {expected}, found no {MANIFEST} or other file of theirs in it")
+
+
+def _began(folder: Path) -> tuple[str, str]:
+    """What sorts by time, whatever kind of name it is in."""
+    found = _TIME.search(folder.name)
+    return (found[0] if found else "", folder.name)
+
+
+def _counted(kinds: Iterable[FolderKind]) -> str:
+    counts = Counter(kinds)
+    words = [f"{n} {kind if n == 1 else _PLURALS.get(kind, f'{kind}s')}" for kind, n in counts.items()]
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))

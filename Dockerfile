@@ -22,7 +22,6 @@ ENV PATH=/opt/loadgen/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 RUN useradd --uid 10001 --user-group --create-home --shell /usr/sbin/nologin loadgen \
  && install --directory --owner loadgen --group loadgen /data
 COPY --from=build /opt/loadgen /opt/loadgen
-COPY server_profiles /opt/loadgen/server_profiles
 USER 10001:10001
 WORKDIR /data
 ENTRYPOINT ["loadgen"]

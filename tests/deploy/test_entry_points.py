@@ -1,0 +1,194 @@
+"""What the containers run, as processes of this machine, wired as docker-compose.yml wires them.
+
+There is no container here: addresses and paths of containers become those of this machine, names that Docker would
+resolve become targets that stand in the configuration, and everything else is as it is shipped.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+import pytest
+import yaml
+
+from tests.deploy.compose import ROOT, all_services, image_of, services, words_of
+
+pytestmark = pytest.mark.slow
+
+START_S, END_S = 60.0, 20.0
+LOADGEN = str(Path(sys.executable).with_name("loadgen"))
+SAME_ON_A_GPU = "gpu5-eagle3"
+"""A server that is to be known by what it is, not by its GPU; the simulated one of that method stands in."""
+
+
+def simulated() -> list[str]:
+    """The simulated servers."""
+    return [name for name in services("sim") if name.startswith("sim-")]
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The running services: ports by name, processes by name."""
+
+    ports: dict[str, int]
+    processes: "dict[str, subprocess.Popen[bytes]]"
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        """What Prometheus answers."""
+        parameters = urlencode({"query": expression})
+        with urlopen(f"http://127.0.0.1:{self.ports['prometheus']}/api/v1/query?{parameters}", timeout=10) as answer:
+            return json.load(answer)["data"]["result"]  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """The `sim` profile but for Grafana, which is in no package registry, after some load."""
+    prometheus = shutil.which("prometheus")
+    if prometheus is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("there is no prometheus: install Debian's package")
+        pytest.skip("there is no prometheus")
+    folder = tmp_path_factory.mktemp("stack")
+    ports = dict(zip([*simulated(), "prometheus"], free_ports(len(simulated()) + 1), strict=True))
+    with ExitStack() as running:
+        processes = {}
+        for name in simulated():
+            line = [*words_of(image_of("simulator")["ENTRYPOINT"]), *all_services()[name]["command"]]
+            line = [LOADGEN if word == "loadgen" else word for word in line]
+            line = in_place_of(line, {"0.0.0.0": "127.0.0.1", "8000": str(ports[name])})
+            processes[name] = running.enter_context(process(line))
+        line = [prometheus, *all_services()["prometheus"]["command"]]
+        line = [
+            word.replace("=/prometheus", f"={folder}/data").replace("/etc/prometheus", str(folder)) for word in line
+        ]
+        (folder / "prometheus.yml").write_text(yaml.safe_dump(resolved(ports)), encoding="utf-8")
+        line.append(f"--web.listen-address=127.0.0.1:{ports['prometheus']}")
+        processes["prometheus"] = running.enter_context(process(line))
+        it = Stack(ports, processes)
+        until(lambda: answers(ports["prometheus"], "/-/ready"))
+        until(lambda: len(it.query('up{job="vllm"} == 1')) == len(simulated()) + 1)
+        yield it
+
+
+def resolved(ports: dict[str, int]) -> dict[str, Any]:
+    """The shipped configuration, names resolved as Docker does for services that run, scraped every second."""
+    config: dict[str, Any] = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text(encoding="utf-8"))
+    config["global"] = {"scrape_interval": "1s", "scrape_timeout": "1s"}
+    known = {**ports, SAME_ON_A_GPU: ports["sim-eagle3"]}
+    for job in config["scrape_configs"]:
+        for static in job.get("static_configs", ()):
+            static["targets"] = [target.replace("9090", str(ports["prometheus"])) for target in static["targets"]]
+        for discovery in job.pop("dns_sd_configs", ()):
+            job["static_configs"] = [
+                {"targets": [f"127.0.0.1:{known[name]}"], "labels": {"__meta_dns_name": name}}
+                for name in discovery["names"]
+                if name in known
+            ]
+    return config
+
+
+def test_every_server_is_a_target_by_its_name(stack: Stack) -> None:
+    """Up, and labelled by the service; on one of several GPUs by what it serves there."""
+    up = {each["metric"]["instance"]: each["metric"]["server"] for each in stack.query('up{job="vllm"}')}
+    assert up == {name: name for name in simulated()} | {SAME_ON_A_GPU: "vllm-eagle3"}
+
+
+def test_prometheus_scrapes_itself(stack: Stack) -> None:
+    """The other job."""
+    (itself,) = stack.query('up{job="prometheus"}')
+    assert itself["value"][1] == "1"
+
+
+def test_the_health_check_of_the_image(stack: Stack) -> None:
+    """It passes while the server serves, and not when there is none."""
+    check = words_of(image_of("simulator")["HEALTHCHECK"].partition("CMD ")[2])
+    line = [sys.executable if word == "python" else word for word in check]
+    for port, passes in ((stack.ports["sim-ngram"], True), (free_ports(1)[0], False)):
+        asked = [word.replace(":8000/", f":{port}/") for word in line]
+        done = subprocess.run(asked, capture_output=True, timeout=30)
+        assert (done.returncode == 0) is passes, done.stderr
+
+
+def test_a_run_from_the_container_of_the_command_line(stack: Stack, tmp_path: Path) -> None:
+    """It loads a server and leaves its files in the volume; then every panel of the dashboard has something to show."""
+    service = all_services()["loadgen"]
+    (volume,) = service["volumes"]
+    environment = {name: text.replace(volume["target"], str(tmp_path)) for name, text in service["environment"].items()}
+    for name in simulated():
+        url = f"http://127.0.0.1:{stack.ports[name]}"
+        load = ("--concurrency", "4", "--num-requests", "24", "--output-tokens", "64", "--ignore-eos", "--no-progress")
+        line = [LOADGEN, "run", "--url", url, *load, "--json", "--allow-invalid"]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=120, env={**os.environ, **environment})
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["requests"]["completed"] == 24
+    assert len(list((tmp_path / "runs").iterdir())) == len(simulated())
+    time.sleep(2.5)  # two more scrapes
+    dashboard = json.loads((ROOT / "deploy/grafana/dashboards/servers.json").read_text(encoding="utf-8"))
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            expression = target["expr"].replace("$server", ".*").replace("$__rate_interval", "5m")
+            found = {each["metric"]["server"]: float(each["value"][1]) for each in stack.query(expression)}
+            drafting = {name for name in simulated() if name != "sim-baseline"}
+            wanted = drafting if "spec_decode" in expression else set(simulated())
+            assert found.keys() >= wanted, panel["title"]
+            assert all(value >= 0 for value in found.values()), (panel["title"], found)
+
+
+def test_everything_ends_when_it_is_asked_to(stack: Stack) -> None:
+    """SIGTERM, which `docker compose stop` sends, is an orderly end. The last test, since nothing runs afterwards."""
+    for child in stack.processes.values():
+        child.send_signal(signal.SIGTERM)
+    assert {name: child.wait(END_S) for name, child in stack.processes.items()} == dict.fromkeys(stack.processes, 0)
+
+
+def in_place_of(line: Sequence[str], words: dict[str, str]) -> list[str]:
+    """The line with some of its words replaced, each of which has to be there."""
+    assert words.keys() <= set(line)
+    return [words.get(word, word) for word in line]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody has."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+@contextmanager
+def process(line: Sequence[str]) -> "Iterator[subprocess.Popen[bytes]]":
+    """A service, ended by force should it still run on the way out."""
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(line, stdin=quiet, stdout=quiet, stderr=quiet) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
+def answers(port: int, path: str) -> bool:
+    """Whether it answers with 200."""
+    with suppress(OSError), urlopen(f"http://127.0.0.1:{port}{path}", timeout=2) as answer:
+        return bool(answer.status == 200)
+    return False
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Waits until something holds, but not for ever."""
+    end = time.monotonic() + START_S
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.2)

@@ -76,6 +76,18 @@ def test_what_every_server_is_asked_is_what_run_would_ask(tmp_path: Path) -> Non
     assert options.seed == 0
 
 
+def test_what_is_read_beside_the_load(tmp_path: Path) -> None:
+    """As often as asked, GPUs too; a password in the address of their page goes nowhere."""
+    found = experiment(WHOLE + "scrape_interval: 500ms\nlocal_gpus: 0,1\n", tmp_path).session_options()
+    assert (found.scrape_interval, found.gpu_indices, found.gpu_metrics_url) == (0.5, (0, 1), None)
+    assert experiment(WHOLE + "local_gpus: [0, 1]\n", tmp_path).session_options().gpu_indices == (0, 1)
+    page = experiment(WHOLE + "gpu_metrics_url: http://me:pa55word@gpu:9400/metrics\n", tmp_path)
+    assert page.session_options().gpu_metrics_url == "http://me:pa55word@gpu:9400/metrics"
+    assert page.stored()["gpu_metrics_url"] == "http://gpu:9400/metrics"
+    with pytest.raises(ConfigError, match=r"local_gpus: .*expected all, or indices"):
+        experiment(WHOLE + "local_gpus: some\n", tmp_path)
+
+
 def test_files_stand_beside_the_experiment(tmp_path: Path) -> None:
     """A relative path is relative to the file that names it; an absolute one stays."""
     profile = "name: p\ndescription: d\nengine: vllm\nmodel: meta-llama/Llama-3.1-8B-Instruct\n"

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
+from loadgen.adapters.servers.redaction import without_secrets
 from loadgen.adapters.yaml_file import FieldError, load_yaml, validated
 from loadgen.core.comparison.gates import parse_gate
 from loadgen.core.errors import ConfigError
@@ -16,7 +17,7 @@ from loadgen.options.experiment.arm import LENGTH, ArmSection
 from loadgen.options.experiment.profile import Launch
 from loadgen.options.experiment.section import Section
 from loadgen.options.experiment.workload import LevelSection, LoadSection, SyntheticSection, WorkloadSection
-from loadgen.options.fields import DurationSeconds
+from loadgen.options.fields import DurationSeconds, Texts
 from loadgen.options.load import CommonOptions, SweepOptions
 
 _FLAG = re.compile(r"--([a-z-]+)(: )?")
@@ -79,6 +80,9 @@ class ExperimentFile(Section):
     idle_timeout: DurationSeconds | None = 300.0
     connect_timeout: DurationSeconds = 10.0
     grace: DurationSeconds = 30.0
+    scrape_interval: DurationSeconds = Field(1.0, ge=0.2)
+    gpu_metrics_url: str | None = None
+    local_gpus: Texts = Field([])
     budget: DurationSeconds | None = Field(None, gt=0)
     price_per_hour: float | None = Field(None, gt=0)
 
@@ -141,7 +145,7 @@ class ExperimentFile(Section):
 
     def stored(self) -> dict[str, Any]:
         """The whole file as strict JSON with its defaults, without secrets, for a manifest."""
-        values = self.model_dump(mode="json", exclude={"arms", "load"})
+        values: dict[str, Any] = without_secrets(self.model_dump(mode="json", exclude={"arms", "load"}))
         load = self.load.model_dump(mode="json", exclude_none=True)
         if load.get("burstiness") == float("inf"):
             load["burstiness"] = "inf"
@@ -244,6 +248,7 @@ _SECTION_OF: Mapping[str, tuple[str, ...]] = {
 _OF_EVERY_RUN = (
     *("endpoint", "model", "api_key_env", "slo", "slo_attainment"),
     *("timeout", "idle_timeout", "connect_timeout", "grace", "name"),
+    *("scrape_interval", "gpu_metrics_url", "local_gpus"),
 )
 
 

@@ -1,20 +1,16 @@
 """`loadgen demo`: the main job on this machine alone."""
 
 import asyncio
-import sys
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from loadgen.cli.output import leave, width_of
-from loadgen.cli.progress import RunProgress
-from loadgen.cli.writing import as_document, show, tell, write
-from loadgen.core.errors import ExitCode
-from loadgen.report.comparison import comparison_html, comparison_text
-from loadgen.wiring.demo import demo_once
-from loadgen.wiring.judge import Ending
+from loadgen.cli.experiment import finished_text, reported
+from loadgen.cli.experiment_progress import ExperimentProgress
+from loadgen.cli.writing import as_document, show, tell
+from loadgen.wiring.demo import DEMO, demo_experiment
+from loadgen.wiring.experiment import run_experiment
 
 
 def demo(
@@ -24,22 +20,17 @@ def demo(
 ) -> None:
     """Show on simulated servers how the gain of speculative decoding fades as concurrency rises. Needs nothing else.
 
-    A baseline and three ways of drafting get the same requests over a ladder of concurrency, in less than a minute.
+    An experiment that is shipped: a baseline and three ways of drafting get the same requests over a ladder of
+    concurrency, in less than a minute. What it leaves is an experiment's folder.
     """
-    finished = asyncio.run(demo_once(out, seed=seed, display=partial(RunProgress, enabled=True), tell=tell))
-    comparison = finished.comparison
-    if comparison is None:
-        tell(f"interrupted; what was measured until then is in {finished.path}")
-        leave(Ending(code=ExitCode.INTERRUPTED))
-    report = finished.path / "report.html"
-    write([comparison_html(comparison)], report)
-    if json_output:
-        show(as_document(comparison))
-    else:
-        text = comparison_text(comparison, width=width_of(), color=sys.stdout.isatty())
-        show(f"{text}\nsaved in {finished.path}\n")
-    tell(f"report to look at: {report}")
-    leave(Ending(code=ExitCode.DONE if comparison.valid else ExitCode.INVALID_MEASUREMENT))
+    display = ExperimentProgress(enabled=True, silent=False)
+    finished = asyncio.run(run_experiment(demo_experiment(seed), out=out, display=display))
+    if not json_output:
+        show(finished_text(finished))
+        tell(f"the experiment's file, to copy for one of your own: {DEMO}")
+    elif (result := reported(finished)) is not None:
+        show(as_document(result))
+    raise typer.Exit(int(finished.code))
 
 
 def register(app: typer.Typer) -> None:

@@ -3,21 +3,18 @@
 import asyncio
 import sys
 from collections import Counter
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from loadgen.adapters.store.files import reason
+from loadgen.cli.experiment_progress import ExperimentProgress
 from loadgen.cli.output import width_of
-from loadgen.cli.progress import RunProgress
 from loadgen.cli.reading import Reading
 from loadgen.cli.usage import ArgumentsCommand
-from loadgen.cli.writing import as_document, put, show, tell, write
+from loadgen.cli.writing import as_document, show, tell, write
 from loadgen.core.errors import ExitCode, StoreError
-from loadgen.core.units import duration_text
-from loadgen.engine.live import LiveCounts
 from loadgen.options.experiment import load_experiment
 from loadgen.report.comparison import comparison_html, comparison_text, document_charts
 from loadgen.report.plan import plan_json, plan_text
@@ -90,20 +87,26 @@ def run(
             )
         )
     if not quiet:
-        show(_outcome_json(finished) if as_json else f"{_reported(finished)}{_outcome_text(finished)}")
+        show(_outcome_json(finished) if as_json else finished_text(finished))
     raise typer.Exit(int(finished.code))
 
 
-def _reported(finished: FinishedExperiment) -> str:
-    """The report of an experiment that came to its end, also left as a page in its folder; else nothing."""
+def reported(finished: FinishedExperiment) -> ExperimentResult | None:
+    """What an experiment that came to its end came to, also left as a page in its folder; None of another."""
     plan, done = finished.manifest.plan, finished.folder.finished()
     if finished.interrupted or not any(cell.arm == plan.baseline and cell.name in done for cell in plan.cells):
-        return ""
+        return None
     result = experiment_result(finished.folder.path)
     page = finished.folder.path / "report.html"
     write([comparison_html(*result.ladders)], page)
     tell(f"report to look at: {page}")
-    return f"{_result_text(result)}\n"
+    return result
+
+
+def finished_text(finished: FinishedExperiment) -> str:
+    """The report, and what became of the cells."""
+    result = reported(finished)
+    return ("" if result is None else f"{_result_text(result)}\n") + _outcome_text(finished)
 
 
 def report(
@@ -147,41 +150,6 @@ def _write_charts(result: ExperimentResult, folder: Path) -> None:
 def _result_text(result: ExperimentResult) -> str:
     color = sys.stdout.isatty()
     return "\n".join(comparison_text(comparison, width=width_of(), color=color) for comparison in result.ladders)
-
-
-class ExperimentProgress:
-    """Shows an experiment on stderr: where it is, and on a terminal how far its server or its run has come."""
-
-    def __init__(self, *, enabled: bool, silent: bool) -> None:
-        self._enabled, self._silent = enabled, silent
-        self._drawn = False
-        self._minutes: dict[str, float] = {}
-
-    def tell(self, line: str) -> None:
-        """A line of its own."""
-        if not self._silent:
-            self._wipe()
-            tell(f"loadgen: {line}")
-
-    def starting(self, title: str, waited_s: float, last_line: str | None) -> None:
-        """One line that is redrawn; where there is no terminal, a line a minute."""
-        said = f"{title} · starting for {duration_text(round(waited_s))} · {last_line or ''}"
-        if self._enabled and sys.stderr.isatty():
-            put(sys.stderr, f"\r\033[K{said[: width_of() - 1]}")
-            self._drawn = True
-        elif self._enabled and waited_s // 60 > self._minutes.get(title, 0):
-            self._minutes[title] = waited_s // 60
-            tell(said)
-
-    def cell(self, live: LiveCounts, title: str, after_s: float | None) -> AbstractAsyncContextManager[object]:
-        """The progress of a run, with the time that is left for the whole experiment."""
-        self._wipe()
-        return RunProgress(live, title, None, after_s=after_s, enabled=self._enabled)
-
-    def _wipe(self) -> None:
-        if self._drawn:
-            put(sys.stderr, "\r\033[K")
-            self._drawn = False
 
 
 def _outcome(finished: FinishedExperiment) -> list[dict[str, Any]]:

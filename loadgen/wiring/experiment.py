@@ -1,9 +1,8 @@
 """An experiment from its file to its folder, begun or resumed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,16 @@ import msgspec
 from loadgen import __version__
 from loadgen.adapters.store.experiment_folder import CellEnd, CellState, ExperimentFolder, ExperimentManifest
 from loadgen.adapters.store.run_folder import new_run_id
-from loadgen.core.comparison.footing import Served, length_finding
+from loadgen.core.comparison.footing import Served
 from loadgen.core.errors import ConfigError, ExitCode
-from loadgen.core.experiment.plan import Plan, PlannedArm
-from loadgen.core.metrics.summary import Summary
+from loadgen.core.experiment.plan import Plan
 from loadgen.options.experiment import ExperimentFile
 from loadgen.wiring.execute import host_facts
+from loadgen.wiring.experiment_notes import footing_remarks, length_remarks
 from loadgen.wiring.experiment_plan import planned_over
 from loadgen.wiring.launch import launcher_of
-from loadgen.wiring.sittings import ExperimentDisplay, Sittings, TimeLeft, footing_words
+from loadgen.wiring.probe import check_local_gpus
+from loadgen.wiring.sittings import ExperimentDisplay, Sittings, TimeLeft
 from loadgen.wiring.workload import ReadProgress, Workload, open_workload
 
 
@@ -117,7 +117,8 @@ def _new(out: Path, experiment: ExperimentFile, plan: Plan, workload: Workload) 
 
 
 def _check_servers(experiment: ExperimentFile, plan: Plan) -> None:
-    """Raises ConfigError for a profile that is not there and a variable that is not set, before anything is started."""
+    """Raises ConfigError for a profile, a variable and GPUs that are not there, before anything is started."""
+    check_local_gpus(experiment.session_options())
     for arm in plan.arms:
         launcher_of(experiment.arms[arm.of], log=Path(), kept=Path(), start_timeout_s=experiment.start_timeout)
 
@@ -162,25 +163,3 @@ def _first_served(folder: ExperimentFolder, plan: Plan) -> Served | None:
         start for sitting in plan.sittings if sitting.arm == plan.baseline for start in folder.sitting(sitting).starts
     )
     return next((start.served for start in starts if start.served is not None), None)
-
-
-def footing_remarks(folder: ExperimentFolder, plan: Plan) -> tuple[str, ...]:
-    """What people should know of how the servers stood to the baseline at all of their starts, each line once."""
-    starts = ((start.footing, sitting.arm) for sitting in plan.sittings for start in folder.sitting(sitting).starts)
-    words = (footing_words(found, arm) for found, arm in starts if found is not None)
-    return tuple(dict.fromkeys(chain.from_iterable(words)))
-
-
-def length_remarks(folder: ExperimentFolder, plan: Plan) -> Iterator[str]:
-    """Where arms and baseline did not do the same work, by all repeats together."""
-    finished = folder.finished()
-
-    def summaries(arm: PlannedArm, level: str) -> list[Summary]:
-        cells = (cell for cell in plan.cells if cell.arm == arm and cell.level.name == level)
-        return [folder.cell(cell).load_summary() for cell in cells if cell.name in finished]
-
-    for level in plan.levels:
-        baseline = summaries(plan.baseline, level.name)
-        for arm in plan.arms[1:]:
-            if (finding := length_finding(baseline, summaries(arm, level.name))) is not None:
-                yield f"{arm.label} at {level.name}: {finding}"

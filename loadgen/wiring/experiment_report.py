@@ -1,6 +1,6 @@
 """What an experiment came to, from its folder alone."""
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,22 @@ from loadgen.core.comparison.assembly import compare
 from loadgen.core.comparison.cell import cell_of
 from loadgen.core.comparison.losslessness import Losslessness, Sampling, losslessness
 from loadgen.core.errors import StoreError
-from loadgen.core.experiment.plan import Plan, PlannedArm, PlannedCell, Role
+from loadgen.core.experiment.plan import PlannedArm, PlannedCell, Role
 from loadgen.core.metrics.summary import Summary
 from loadgen.core.record import Outcome
 from loadgen.core.request import Phase
 from loadgen.core.run import LoadMode
 from loadgen.options.predict import ModelOptions, PredictOptions
-from loadgen.wiring.experiment import footing_remarks, length_remarks
+from loadgen.wiring.experiment_notes import (
+    consequence_notes,
+    footing_remarks,
+    late_p99_s,
+    length_remarks,
+    missing_notes,
+    simulation_notes,
+)
 from loadgen.wiring.predict import predicted
+from loadgen.wiring.punctuality import with_lateness
 
 RESULT_SCHEMA = "loadgen.result/1"
 
@@ -57,12 +65,20 @@ def experiment_result(path: Path) -> ExperimentResult:
     manifest = folder.load_manifest()
     plan, finished = manifest.plan, folder.finished()
     found: dict[PlannedArm, _ArmData] = {arm: _ArmData() for arm in plan.arms}
-    for cell in plan.cells:
-        if cell.name in finished:
-            _add(found[cell.arm], cell, folder.cell(cell))
+    for sitting in plan.sittings:
+        late_s = late_p99_s(folder, sitting)
+        for cell in sitting.cells:
+            if cell.name in finished:
+                _add(found[cell.arm], cell, folder.cell(cell), late_s)
     if not found[plan.baseline].runs:
         raise StoreError(f"{path}: {plan.baseline.label}, which all is compared with, has no finished cell")
-    notes = [*footing_remarks(folder, plan), *length_remarks(folder, plan), *_missing(plan, finished)]
+    notes = [
+        *simulation_notes(manifest, folder),
+        *footing_remarks(folder, plan),
+        *consequence_notes(folder, plan),
+        *length_remarks(folder, plan),
+        *missing_notes(plan, finished),
+    ]
     texts = _losslessness(manifest, found)
     return ExperimentResult(
         experiment_id=manifest.experiment_id,
@@ -76,8 +92,8 @@ def experiment_result(path: Path) -> ExperimentResult:
     )
 
 
-def _add(data: _ArmData, cell: PlannedCell, run: RunFolder) -> None:
-    summary = run.load_summary()
+def _add(data: _ArmData, cell: PlannedCell, run: RunFolder, late_s: float | None) -> None:
+    summary = with_lateness(run.load_summary(), late_s)
     columns = Columns(run.load_manifest().slo)
     for record in run.records():
         columns.observe(record)
@@ -167,11 +183,3 @@ def _expected(manifest: ExperimentManifest, arm: PlannedArm, baseline: list[Summ
             speedup=speedup, break_even_length=point.acceptance_length / speedup, bounds=bounds
         )
     return found
-
-
-def _missing(plan: Plan, finished: Container[str]) -> Iterator[str]:
-    """Cells that are not there, by sitting."""
-    for sitting in plan.sittings:
-        levels = [cell.level.name for cell in sitting.cells if cell.name not in finished]
-        if levels:
-            yield f"{sitting.name}: not measured at {', '.join(levels)}"

@@ -20,18 +20,20 @@ from loadgen.adapters.store.experiment_folder import (
     SittingRecord,
     Start,
 )
-from loadgen.core.comparison.footing import Footing, Served, Standing, footing
+from loadgen.core.comparison.footing import Served, footing
 from loadgen.core.errors import ConfigError, TargetError
 from loadgen.core.experiment.estimate import Estimate
-from loadgen.core.experiment.plan import Plan, PlannedArm, PlannedCell, Sitting
+from loadgen.core.experiment.plan import Plan, PlannedCell, Sitting
 from loadgen.engine.live import LiveCounts
 from loadgen.engine.ports import Exited, Launcher, Stopped
 from loadgen.options.experiment import ArmSection, ExperimentFile
 from loadgen.options.load import CommonOptions
 from loadgen.wiring.api_key import api_key_from
 from loadgen.wiring.execute import Finished, execute, load_title
-from loadgen.wiring.interrupts import Interrupted, interruptible, interrupts
+from loadgen.wiring.experiment_notes import footing_words
+from loadgen.wiring.interrupts import Interrupted, interruptible, interrupts, signals
 from loadgen.wiring.launch import launcher_of
+from loadgen.wiring.punctuality import lateness_p99_s
 from loadgen.wiring.session import Session, session_over
 from loadgen.wiring.target import ask_target, destination_of
 from loadgen.wiring.workload import Workload, passes_needed
@@ -47,8 +49,11 @@ class ExperimentDisplay(Protocol):
         """Something that people should know."""
         ...
 
-    def starting(self, title: str, waited_s: float, last_line: str | None) -> None:
-        """A server is being waited for; the last line of its log is what it says."""
+    def starting(self, title: str, waited_s: float, last_line: str | None, left_s: float | None) -> None:
+        """A server is being waited for; the last line of its log is what it says.
+
+        `left_s` is what everything from its start on is expected to take.
+        """
         ...
 
     def cell(self, live: LiveCounts, title: str, after_s: float | None) -> AbstractAsyncContextManager[object]:
@@ -141,16 +146,18 @@ class Sittings:
             if (cells := tuple(cell for cell in sitting.cells if cell.name not in finished))
         ]
         together = self.experiment.servers == "together"
-        try:
-            for _, group in groupby(pending, key=lambda each: each.sitting.repeat if together else each.place):
-                await self._with_servers(list(group), pending)
-        except Interrupted:
-            return True
+        with signals():
+            try:
+                for _, group in groupby(pending, key=lambda each: each.sitting.repeat if together else each.place):
+                    await self._with_servers(list(group), pending)
+            except Interrupted:
+                return True
         return False
 
     async def _with_servers(self, group: Sequence[_Pending], pending: Sequence[_Pending]) -> None:
         """Sittings whose servers are up at the same time; they are sent load one after the other."""
-        servers = [self._server(each) for each in group]
+        left_s = self.time_left.after((), [each for each in pending if each.place >= group[0].place])
+        servers = [self._server(each, left_s) for each in group]
         try:
             await interruptible(self._start_all(servers))
             for server in servers:
@@ -160,7 +167,7 @@ class Sittings:
             with interrupts(_nothing, _nothing):
                 await self._stop_all(servers)
 
-    def _server(self, pending: _Pending) -> _Server:
+    def _server(self, pending: _Pending, left_s: float | None) -> _Server:
         experiment, sitting = self.experiment, pending.sitting
         section = experiment.arms[sitting.arm.of]
         title = self._title(pending)
@@ -175,7 +182,7 @@ class Sittings:
                 forced_length=sitting.arm.forced_length,
                 repeat=sitting.repeat,
                 api_key=api_key_from(experiment.api_key_env),
-                progress=lambda waited_s, line: self.display.starting(title, waited_s, line),
+                progress=lambda waited_s, line: self.display.starting(title, waited_s, line, left_s),
                 warn=self.display.tell,
             ),
             start=Start(started_at=_now()),
@@ -236,6 +243,8 @@ class Sittings:
                     await interruptible(asyncio.sleep(self.experiment.cooldown))
             load, warmup_requests = cell.level.load, cell.level.warmup_requests
             first_pass += passes_needed(self.workload, load, warmup_requests=warmup_requests)
+        if server.section.sim is not None and not server.lost:
+            self._save(server, late_p99_s=await lateness_p99_s(session.destination))
 
     async def _session(self, server: _Server) -> Session:
         """Asks the server what it is. Raises TargetError when it does not answer."""
@@ -271,8 +280,6 @@ class Sittings:
             self.baseline = served
         found = footing(self.baseline, served, arm)
         self._save(server, served=served, footing=found)
-        for difference in found.of(Standing.CONSEQUENCE):
-            self._tell_once(f"{arm.label}: {difference.setting} differs: {difference.reason}")
         for line in footing_words(found, arm):
             self._tell_once(line)
         if found.objections and not self.experiment.allow_unequal:
@@ -287,7 +294,11 @@ class Sittings:
         if server.lost:
             self._fail(cell, "the server was no longer there", server)
             return
-        title = f"{self._title(server.pending)} · {load_title(cell.level.load)}"
+        number = 1 + list(self.plan.cells).index(cell)
+        title = (
+            f"run {number} of {len(list(self.plan.cells))} · {cell.arm.name}, {load_title(cell.level.load)},"
+            f" {self._repeat(cell.repeat)}"
+        )
         began_s = time.monotonic()
         try:
             finished = await execute(
@@ -332,15 +343,12 @@ class Sittings:
 
     def _title(self, pending: _Pending) -> str:
         sitting = pending.sitting
-        return f"sitting {pending.place} of {len(self.plan.sittings)} · {sitting.arm.name}, repeat {sitting.repeat}"
+        return (
+            f"start {pending.place} of {len(self.plan.sittings)} · {sitting.arm.name}, {self._repeat(sitting.repeat)}"
+        )
 
-
-def footing_words(found: Footing, arm: PlannedArm) -> Iterator[str]:
-    """What people should know of an arm's footing."""
-    if found.unverified:
-        yield f"not verified to be equal, since not every server tells: {', '.join(found.unverified)}"
-    for objection in found.objections:
-        yield f"{arm.label}: {objection}"
+    def _repeat(self, repeat: int) -> str:
+        return f"repeat {repeat} of {self.plan.repeats}"
 
 
 async def _fault(server: _Server, finished: Finished) -> str | None:

@@ -1,7 +1,9 @@
 """`loadgen experiment run` as a user runs it."""
 
+import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from loadgen.cli.app import run_command_line
-from loadgen.cli.experiment import ExperimentProgress
+from loadgen.cli.experiment_progress import ExperimentProgress
+from loadgen.engine.live import LiveCounts
 from tests.wiring.experiments import begun, experiment_file, little
 
 
@@ -29,7 +32,8 @@ def test_an_experiment_and_its_resumption(tmp_path: Path, capsys: pytest.Capture
     code, out, err = command(capsys, path, "--out", tmp_path / "out")
     folder = begun(path).path
     assert code == 0
-    assert "sitting 2 of 2 · baseline-again, repeat 1 · concurrency 1: 5/5 requests, 0 in flight" in err
+    assert "run 1 of 2 · baseline, concurrency 1, repeat 1 of 1: 4 of 4 requests in " in err
+    assert " ms; about 0 s left\n" in err
     assert out.startswith("✓ Valid")
     assert "\na little one: 2 of 2 cells are measured\n  ! not verified to be equal, since" in out
     assert f"report to look at: {folder / 'report.html'}" in err
@@ -73,10 +77,26 @@ def test_a_start_that_takes_minutes_is_said_once_a_minute(capsys: pytest.Capture
     """Where there is no terminal: for how long, and what the server says."""
     display = ExperimentProgress(enabled=True, silent=False)
     for waited_s in (1.0, 59.9, 60.1, 61.0, 119.0, 121.0):
-        display.starting("sitting 1 of 2", waited_s, "loading weights")
+        display.starting("start 1 of 2", waited_s, "loading weights", 600)
     assert capsys.readouterr().err.splitlines() == [
-        f"sitting 1 of 2 · starting for {minutes} · loading weights" for minutes in ("1m 00s", "2m 01s")
+        "start 1 of 2 · starting for 1m 00s · about 9m 00s left · loading weights",
+        "start 1 of 2 · starting for 2m 01s · about 7m 59s left · loading weights",
     ]
+
+
+async def test_a_run_that_takes_minutes_is_said_once_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where there is no terminal: what is measured by then, without warm-up; at its end how long the rest will take."""
+    live = LiveCounts()
+    live.planned, live.warmup_planned, live.warmup_ended, live.completed, live.failed = 12, 2, 2, 5, 1
+    async with ExperimentProgress(enabled=True, silent=False, minute_s=0.05).cell(live, "run 1 of 2", 90.0):
+        said = ""
+        while said.count("\n") < 2:
+            await asyncio.sleep(0.01)
+            said += capsys.readouterr().err
+        live.completed = 11
+    assert all(re.fullmatch(r"run 1 of 2: 4 of 10 requests, 1 failed in .* m?s", line) for line in said.splitlines())
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert re.fullmatch(r"run 1 of 2: 10 of 10 requests, 1 failed in .* m?s; about 1m 30s left", last)
 
 
 @pytest.mark.slow

@@ -52,7 +52,7 @@ class Watcher:
     def tell(self, line: str) -> None:
         self.lines.append(line)
 
-    def starting(self, title: str, waited_s: float, last_line: str | None) -> None:
+    def starting(self, title: str, waited_s: float, last_line: str | None, left_s: float | None) -> None:
         """Nothing: little servers are not waited for."""
 
     def cell(self, live: LiveCounts, title: str, after_s: float | None) -> AbstractAsyncContextManager[object]:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -43,6 +44,22 @@ def test_an_experiment_is_read_from_its_folder(measured: ExperimentFolder) -> No
     assert comparison.price_per_hour == 2
     assert any("other at c2: answers have 2.0 tokens" in note for note in comparison.notes)
     assert any(note.startswith("not verified to be equal") for note in comparison.notes)
+
+
+def test_a_late_simulated_server_is_a_doubt(measured: ExperimentFolder, tmp_path: Path) -> None:
+    """At every level of its sitting, by the worst of its starts; one that was punctual is none."""
+    folder = ExperimentFolder(tmp_path / "late")
+    shutil.copytree(measured.path, folder.path)
+    for sitting in folder.load_manifest().plan.sittings:
+        record = folder.sitting(sitting)
+        late = (0.004, 0.02, None) if sitting.arm.name == "other" else (0.004, None)
+        starts = tuple(replace(record.starts[0], late_p99_s=late_s) for late_s in late)
+        folder.save_sitting(replace(record, starts=starts))
+    for comparison in experiment_result(folder.path).ladders:
+        for ladder in comparison.ladders:
+            (level,) = ladder.levels
+            found = [each.evidence for each in level.measurement.findings if each.kind == "simulator_late"]
+            assert ["more than 20 ms" in each for each in found] == ([True] if ladder.arm.name == "other" else [])
 
 
 def test_texts_are_compared_over_all_levels(measured: ExperimentFolder) -> None:

@@ -16,6 +16,7 @@ from loadgen.adapters.store.experiment_folder import CELLS, CellState, Experimen
 from loadgen.core.comparison.footing import Standing
 from loadgen.core.errors import ConfigError, ExitCode, StoreError, TargetError
 from loadgen.wiring.experiment import FinishedExperiment
+from loadgen.wiring.experiment_report import experiment_result
 from tests.cli.commands import ChatServer
 from tests.wiring.experiments import Watcher, asked, begun, experiment_file, little, run, tree
 
@@ -82,8 +83,9 @@ def test_each_sitting_is_a_start(finished: FinishedExperiment) -> None:
 
 
 def test_where_it_is_and_how_long_it_takes(finished: FinishedExperiment, watcher: Watcher) -> None:
-    """Sitting, arm, repeat and level; ever less time is left, none after the last cell."""
-    assert watcher.titles[2] == "sitting 2 of 4 · other, repeat 1 · concurrency 1"
+    """Which run of how many, arm, level and repeat; ever less time is left, none after the last cell."""
+    assert watcher.titles[2] == "run 3 of 8 · other, concurrency 1, repeat 1 of 2"
+    assert watcher.titles[-1] == "run 8 of 8 · baseline, concurrency 2, repeat 2 of 2"
     left_s = [each for each in watcher.left_s if each is not None]
     assert len(left_s) == 8
     assert left_s[0] > left_s[3] > left_s[6] > left_s[7] == 0
@@ -162,7 +164,7 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
     """The run under way ends, its server is stopped, and no other is started."""
 
     def interrupt(title: str) -> None:
-        if title.endswith("concurrency 2"):
+        if "concurrency 2" in title:
             os.kill(os.getpid(), signal.SIGINT)
 
     finished = run(experiment_file(tmp_path), watcher=Watcher(interrupt))
@@ -322,7 +324,11 @@ def test_what_will_not_be_run(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_simulated_servers_stand_on_equal_footing(tmp_path: Path) -> None:
-    """A speculative arm, its forced runs and the baseline once more, in the words of either engine."""
+    """A speculative arm, its forced runs and the baseline once more, in the words of either engine.
+
+    What differs because it speculates is no warning; the report tells it with its reason, and that nothing was measured
+    but simulated servers.
+    """
     for dialect in ("vllm", "sglang"):
         sim = {"speed": 20, "dialect": dialect}
         (tmp_path / dialect).mkdir()
@@ -334,10 +340,16 @@ def test_simulated_servers_stand_on_equal_footing(tmp_path: Path) -> None:
             noise="aa",
             explain="forced",
         )
-        finished = run(path)
+        watcher = Watcher()
+        finished = run(path, watcher=watcher)
         assert (finished.code, len(finished.ends)) == (ExitCode.DONE, 5)
         for sitting in finished.manifest.plan.sittings:
             (start,) = finished.folder.sitting(sitting).starts
             assert start.footing is not None
             assert start.footing.objections == ()
             assert bool(start.footing.of(Standing.COMPARED)) == (sitting.arm.method is not None)
+            assert start.late_p99_s is not None
+        assert not any("differ" in line for line in watcher.lines)
+        (comparison,) = experiment_result(finished.folder.path).ladders
+        assert any("no engine was measured for baseline, eagle3 (k = 2): " in note for note in comparison.notes)
+        assert any("weights and cache of the drafter take memory" in note for note in comparison.notes)

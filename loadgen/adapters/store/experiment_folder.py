@@ -75,8 +75,8 @@ class Start:
     """One start of a sitting's server.
 
     `how`, `url` and `start_s` are None when it did not come up, `served` when it could not be asked; `fault` says why.
-    `footing` is how it stands to the baseline's first start. `stopped` says how it ended, None while it runs or when
-    this process was killed.
+    `footing` is how it stands to the baseline's first start, `late_p99_s` how far a simulated server was from its own
+    instants. `stopped` says how it ended, None while it runs or when this process was killed.
     """
 
     started_at: str
@@ -86,6 +86,7 @@ class Start:
     served: Served | None = None
     footing: Footing | None = None
     fault: str | None = None
+    late_p99_s: float | None = None
     stopped: str | None = None
     exit_status: int | None = None
 

@@ -1,0 +1,98 @@
+"""What the reader of an experiment should know beside its figures, from what its folder holds."""
+
+from collections.abc import Container, Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+from loadgen.adapters.store.experiment_folder import ExperimentFolder, ExperimentManifest
+from loadgen.core.comparison.footing import Footing, Standing, length_finding
+from loadgen.core.experiment.plan import Plan, PlannedArm, Sitting
+from loadgen.core.metrics.summary import Summary
+from loadgen.core.simulation.gpus import GPUS
+from loadgen.core.simulation.workloads import WORKLOADS
+from loadgen.core.units import duration_text
+from loadgen.options.predict import DEFAULT_GPU
+
+
+def footing_words(found: Footing, arm: PlannedArm) -> Iterator[str]:
+    """What people should know of an arm's footing."""
+    if found.unverified:
+        yield f"not verified to be equal, since not every server tells: {', '.join(found.unverified)}"
+    for objection in found.objections:
+        yield f"{arm.label}: {objection}"
+
+
+def footing_remarks(folder: ExperimentFolder, plan: Plan) -> tuple[str, ...]:
+    """What people should know of how the servers stood to the baseline at all of their starts, each line once."""
+    starts = ((start.footing, sitting.arm) for sitting in plan.sittings for start in folder.sitting(sitting).starts)
+    words = (footing_words(found, arm) for found, arm in starts if found is not None)
+    return tuple(dict.fromkeys(chain.from_iterable(words)))
+
+
+def length_remarks(folder: ExperimentFolder, plan: Plan) -> Iterator[str]:
+    """Where arms and baseline did not do the same work, by all repeats together."""
+    finished = folder.finished()
+
+    def summaries(arm: PlannedArm, level: str) -> list[Summary]:
+        cells = (cell for cell in plan.cells if cell.arm == arm and cell.level.name == level)
+        return [folder.cell(cell).load_summary() for cell in cells if cell.name in finished]
+
+    for level in plan.levels:
+        baseline = summaries(plan.baseline, level.name)
+        for arm in plan.arms[1:]:
+            if (finding := length_finding(baseline, summaries(arm, level.name))) is not None:
+                yield f"{arm.label} at {level.name}: {finding}"
+
+
+def late_p99_s(folder: ExperimentFolder, sitting: Sitting) -> float | None:
+    """How far the sitting's simulated server was from its own instants, at the worst of its starts."""
+    told = (start.late_p99_s for start in folder.sitting(sitting).starts)
+    return max((late_s for late_s in told if late_s is not None), default=None)
+
+
+def simulation_notes(manifest: ExperimentManifest, folder: ExperimentFolder) -> Iterator[str]:
+    """What stands behind figures that no engine made."""
+    simulated = {name: arm["sim"] for name, arm in manifest.file["arms"].items() if arm.get("sim") is not None}
+    if not simulated:
+        return
+    modelled: dict[str, list[str]] = {}
+    for arm in manifest.plan.arms:
+        if arm.name in simulated:
+            modelled.setdefault(_modelled(simulated[arm.name]), []).append(arm.label)
+    for what, labels in modelled.items():
+        yield f"no engine was measured for {', '.join(labels)}: these servers are simulated, {what}"
+    late = [late_s for each in manifest.plan.sittings if (late_s := late_p99_s(folder, each)) is not None]
+    if late:
+        yield f"99% of what the simulated servers sent left within {duration_text(max(late))} of when it was due"
+
+
+def _modelled(sim: Mapping[str, Any]) -> str:
+    gpus = "" if sim["gpus"] == 1 else f"{sim['gpus']} x "
+    gpu = GPUS[sim["gpu"] or DEFAULT_GPU].name
+    steps = "a given time" if sim["step_time"] is not None else f"a modelled {gpus}{gpu}"
+    given = sim["acceptance"] is not None or sim["acceptance_length"] is not None
+    acceptance = "as given" if given else f"as modelled for {WORKLOADS[sim['workload']].dataset}"
+    return f"with steps of {steps} and acceptance {acceptance}"
+
+
+def consequence_notes(folder: ExperimentFolder, plan: Plan) -> Iterator[str]:
+    """What differs because an arm speculates, and is therefore not held against it: each reason once."""
+    settings: dict[str, dict[str, None]] = {}
+    labels: dict[str, dict[str, None]] = {}
+    for sitting in plan.sittings:
+        for start in folder.sitting(sitting).starts:
+            for difference in () if start.footing is None else start.footing.of(Standing.CONSEQUENCE):
+                reason = difference.reason
+                assert reason is not None
+                settings.setdefault(reason, {})[difference.setting] = None
+                labels.setdefault(reason, {})[sitting.arm.label] = None
+    for reason, named in settings.items():
+        yield f"{', '.join(named)} differ at {', '.join(labels[reason])}: {reason}"
+
+
+def missing_notes(plan: Plan, finished: Container[str]) -> Iterator[str]:
+    """Cells that are not there, by sitting."""
+    for sitting in plan.sittings:
+        levels = [cell.level.name for cell in sitting.cells if cell.name not in finished]
+        if levels:
+            yield f"{sitting.name}: not measured at {', '.join(levels)}"

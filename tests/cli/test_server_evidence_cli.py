@@ -1,5 +1,6 @@
 """What a run and a sweep keep of the server they measure, against simulated servers whose every step is known."""
 
+import gzip
 import json
 import re
 import signal
@@ -8,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from loadgen.cli.app import run_command_line
 from loadgen.sim.child import ChildServer
 from loadgen.wiring.sim import spawn_simulator
 from tests.cli.commands import ChatServer, loadgen
-from tests.fakes.scripted_server import Request, plain
+from tests.fakes.scripted_server import Peer, Request, plain
 
 FAST = ("--step-time", "4ms")
 DRAFTS = (*FAST, "--method", "eagle3", "--draft-tokens", "3", "--acceptance-length", "2")
@@ -77,6 +78,29 @@ class Counting(ChatServer):
             for engine in (0, 1)
         ]
         return (plain("".join(lines).encode()),)
+
+
+@dataclass
+class Owned(ChatServer):
+    """Says that it is vLLM; `page` gives its metrics page by the number of answers that were asked of it."""
+
+    page: Callable[[int], bytes] = field(kw_only=True)
+    pause_s: float = 0.0
+
+    def _serve(self, peer: Peer) -> None:
+        while (request := peer.read_request()) is not None:
+            peer.send(*self._reply(request), pause_s=self.pause_s if request.line.startswith("POST") else 0.0)
+
+    def _reply(self, request: Request) -> tuple[bytes, ...]:
+        if "/v1/models" in request.line:
+            return (plain(b'{"data": [{"id": "m", "owned_by": "vllm"}]}'),)
+        return (self.page(len(self.bodies)),) if "/metrics" in request.line else super()._reply(request)
+
+
+def counted(tokens: object) -> bytes:
+    """A page with as many output tokens; each answer has two."""
+    page = f'process_start_time_seconds 5\nvllm:generation_tokens_total{{engine="0",model_name="m"}} {tokens}\n'
+    return plain(page.encode()).replace(b"application/json", b"text/plain")
 
 
 def folder_of(summary: dict[str, Any], out: Path) -> RunFolder:
@@ -154,6 +178,71 @@ def test_a_page_that_goes_in_the_middle_is_said(measure: Run) -> None:
     assert server["failed_example"].endswith("HTTP 404")
     assert "page 0 was not read after the last request" in server["notes"]
     assert kinds(summary) & set(SOUND) == {"scrape_failed"}
+
+
+HUGE = gzip.compress(b"#" * (64 * 2**20), 1)
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (plain(b"", status="401 Unauthorized"), "HTTP 401"),
+        (plain(b"", status="500 Internal Server Error"), "HTTP 500"),
+        (plain(b"", status="307 Moved", headers="Location: /metrics/\r\n"), "HTTP 307: redirects elsewhere"),
+    ],
+    ids=["401", "500", "307"],
+)
+def test_a_page_that_is_withheld_from_the_start_is_said(reply: bytes, reason: str, measure: Run) -> None:
+    """A server that is known to have one, and refuses: a warning with the reason, and no figure at all."""
+    with Owned(page=lambda answers: reply) as server:
+        summary = measure(server, "--num-requests", 3)
+    told = summary["server"]
+    assert (told["scraped"], told["failed_scrapes"]) == (False, told["scrapes"])
+    assert told["failed_example"].endswith(reason) or reason in told["failed_example"]
+    assert (told["generation_tokens_delta"], told["running_requests"]["peak"], summary["speculation"]) == (None,) * 3
+    (finding,) = [each for each in summary["verdict"]["findings"] if each["kind"] == "scrape_failed"]
+    assert finding["severity"] == "warning"
+    assert reason in finding["evidence"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        (plain(b"", status="503 Service Unavailable"), "HTTP 503"),
+        (plain(b"vllm:generation_tok"), "cut off"),
+        (plain(HUGE, headers="Content-Encoding: gzip\r\n"), "4 MiB or more"),
+        (b"nonsense\r\n\r\n", "RemoteProtocolError"),
+    ],
+    ids=["503", "half", "bomb", "no HTTP"],
+)
+def test_a_page_that_breaks_at_the_end_leaves_no_half_sum(broken: bytes, reason: str, measure: Run) -> None:
+    """Good before the first request and bad after the last: a warning with the reason, not zero, not a part."""
+    with Owned(page=lambda answers: broken if answers else counted(0)) as server:
+        summary = measure(server, "--num-requests", 3)
+    told = summary["server"]
+    assert (told["scraped"], told["generation_tokens_delta"]) == (False, None)
+    assert reason in told["failed_example"]
+    assert kinds(summary) & set(SOUND) == {"scrape_failed"}
+
+
+@pytest.mark.parametrize(
+    ("in_the_middle", "found", "delta"),
+    [("NaN", set(), 12), ("1", {"server_restarted"}, None), ("+Inf", set(), 12)],
+)
+def test_what_a_counter_does_in_the_middle(
+    in_the_middle: str, found: set[str], delta: int | None, measure: Run
+) -> None:
+    """Without a number it is a gap, and what it counted is known all the same; below its old value it is a restart."""
+
+    def page(answers: int) -> bytes:
+        return counted(in_the_middle if 2 <= answers < 5 else 100 + 2 * answers)
+
+    with Owned(page=page, pause_s=0.05) as server:
+        summary = measure(server, "--num-requests", 6, "--concurrency", 1)
+    assert kinds(summary) & set(SOUND) == found
+    assert summary["server"]["generation_tokens_delta"] == delta
+    if found:
+        assert re.search(r"fell or went.* between [\d.]+ s and [\d.]+ s", summary["server"]["resets"][0])
 
 
 @pytest.fixture

@@ -3,19 +3,17 @@
 import asyncio
 import sys
 from functools import partial
+from typing import TYPE_CHECKING
 
 import typer
 
-from loadgen.cli.output import width_of
 from loadgen.cli.parameters import options_command
-from loadgen.cli.progress import RunProgress
 from loadgen.cli.reading import Reading
 from loadgen.cli.writing import as_document, show, tell
-from loadgen.core.capacity.probe import Probe
 from loadgen.options.capacity import CapacityOptions
-from loadgen.report.terminal import capacity_text
-from loadgen.report.words import asked
-from loadgen.wiring.capacity import exit_code_of, find_capacity
+
+if TYPE_CHECKING:
+    from loadgen.core.capacity.probe import Probe
 
 
 def capacity(options: CapacityOptions) -> None:
@@ -24,10 +22,17 @@ def capacity(options: CapacityOptions) -> None:
     Each probe is a run of its own in the search's folder, and stays when a later one fails. The exit code is 0 with a
     capacity, 1 when not even the first level meets the objectives.
     """
+    # Help, and a mistake in an option, need none of these.
+    from loadgen.cli.output import width_of
+    from loadgen.cli.progress import RunProgress
+    from loadgen.report.terminal import capacity_text
+    from loadgen.report.words import asked
+    from loadgen.wiring.capacity import exit_code_of, find_capacity
+
     shown = not (options.no_progress or options.quiet)
     display = partial(RunProgress, enabled=shown)
 
-    def told(probe: Probe) -> None:
+    def told(probe: "Probe") -> None:
         if shown:
             tell(f"{options.variable.replace('-', ' ')} {asked(probe.level)}: {probe.verdict}: {probe.why}")
 

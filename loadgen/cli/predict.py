@@ -8,8 +8,6 @@ import typer
 from loadgen.cli.parameters import options_command
 from loadgen.cli.writing import show, tell, write
 from loadgen.options.predict import PredictOptions
-from loadgen.report.prediction import prediction_html, prediction_json, prediction_text
-from loadgen.wiring.predict import predicted
 
 
 def predict(options: PredictOptions) -> None:
@@ -17,6 +15,10 @@ def predict(options: PredictOptions) -> None:
 
     Needs no server and sends nothing. Where step times were measured, give them: they replace the model's.
     """
+    # Help, and a mistake in an option, need none of these.
+    from loadgen.report.prediction import prediction_html, prediction_json, prediction_text
+    from loadgen.wiring.predict import predicted
+
     found = predicted(options)
     if options.html is not None:
         write([prediction_html(found)], options.html)

@@ -5,13 +5,9 @@ from functools import partial
 
 import typer
 
-from loadgen.cli.output import leave, show_run, width_of
 from loadgen.cli.parameters import options_command
-from loadgen.cli.progress import RunProgress
 from loadgen.cli.reading import Reading
 from loadgen.options.load import RunOptions
-from loadgen.wiring.judge import ending_of
-from loadgen.wiring.run import run_once
 
 
 def run(options: RunOptions) -> None:
@@ -19,6 +15,12 @@ def run(options: RunOptions) -> None:
 
     Leaves a run folder with every request's record, a summary, and a verdict on the measurement itself.
     """
+    # Help, and a mistake in an option, need none of these.
+    from loadgen.cli.output import leave, show_run, width_of
+    from loadgen.cli.progress import RunProgress
+    from loadgen.wiring.judge import ending_of
+    from loadgen.wiring.run import run_once
+
     shown = not (options.no_progress or options.quiet)
     display = partial(RunProgress, enabled=shown)
     with Reading("reading the data") as reading:

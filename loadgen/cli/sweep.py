@@ -5,13 +5,9 @@ from functools import partial
 
 import typer
 
-from loadgen.cli.output import leave, show_sweep, width_of
 from loadgen.cli.parameters import options_command
-from loadgen.cli.progress import RunProgress
 from loadgen.cli.reading import Reading
 from loadgen.options.load import SweepOptions
-from loadgen.wiring.judge import ending_of
-from loadgen.wiring.sweep import sweep_once
 
 
 def sweep(options: SweepOptions) -> None:
@@ -19,6 +15,12 @@ def sweep(options: SweepOptions) -> None:
 
     Each level is a run of its own in the sweep's folder; levels that are done stay when a later one fails.
     """
+    # Help, and a mistake in an option, need none of these.
+    from loadgen.cli.output import leave, show_sweep, width_of
+    from loadgen.cli.progress import RunProgress
+    from loadgen.wiring.judge import ending_of
+    from loadgen.wiring.sweep import sweep_once
+
     shown = not (options.no_progress or options.quiet)
     display = partial(RunProgress, enabled=shown)
     with Reading("reading the data") as reading:

@@ -16,9 +16,12 @@ COMMANDS = {
     "sweep": "Send a ladder of loads to a server, one after the other, and show where more load stops paying.",
     "capacity": "Find the highest load at which a server still meets its objectives, by doubling and halving.",
     "experiment": "Compare arms with a baseline, over levels and repeats.",
-    "compare": "Compare runs with a baseline, level by level: folders of runs, sweeps and experiments, or JSON results.",
-    "report": "Render a stored run, sweep, search or experiment again, from its records: the numbers are those of the run.",
-    "export": "Write a stored run, sweep, search or experiment in a format for other tools, analysed anew from its records.",
+    "compare": "Compare runs with a baseline, level by level: folders of runs, sweeps and experiments, or JSON"
+    " results.",
+    "report": "Render a stored run, sweep, search or experiment again, from its records: the numbers are those of the"
+    " run.",
+    "export": "Write a stored run, sweep, search or experiment in a format for other tools, analysed anew from its"
+    " records.",
     "trace": "Look into a trace file, convert it, cut a part of it.",
     "predict": "Say what speculative decoding is expected to bring, by concurrency, from a model of the server.",
     "sim": "Serve a simulated model: an OpenAI-compatible server with the timing of a real one, and no GPU.",

@@ -86,10 +86,11 @@ def checked(names: Sequence[str], folders: Sequence[Path]) -> dict[str, Any]:
             found.append(find_profile(name, path))
         except ConfigError as error:
             told.append({"profile": name, "where": None, "text": str(error), "fatal": True})
+    beside = {folder: [*_in_folder(folder)] for folder in {each.file.path.parent for each in found}}
     for each in found:
         told += [
             {"profile": each.profile.name, "where": objection.where, "text": objection.text, "fatal": objection.fatal}
-            for objection in (*objections(each, [*found, *_beside(each)]), *_simulated(each))
+            for objection in (*objections(each, [*found, *beside[each.file.path.parent]]), *_simulated(each))
         ]
     return {
         "schema": "loadgen.profiles-check/1",
@@ -128,9 +129,9 @@ def _devices(profile: Profile, devices: str) -> list[str]:
     return chosen
 
 
-def _beside(found: ProfileFile) -> Iterator[ProfileFile]:
-    """The profiles of the same folder that can be read."""
-    for path in profile_paths([found.file.path.parent]).values():
+def _in_folder(folder: Path) -> Iterator[ProfileFile]:
+    """The profiles of a folder that can be read."""
+    for path in profile_paths([folder]).values():
         try:
             yield load_profile(path)
         except ConfigError:

@@ -119,8 +119,11 @@ async def probe_into(
         sources: list[Source] = []
         for name, page in pages.items():
             control = Control(await connections.enter_async_context(control_client(page.destination)))
-            reader = gpu_reader if name == GPU_SOURCE else EngineReader(facts.engine, facts.model)
-            sources.append(MetricsPage(name=name, control=control, path=page.path, reader=reader))
+            if name == GPU_SOURCE:
+                sources.append(MetricsPage(name=name, control=control, path=page.path, reader=gpu_reader))
+                continue
+            engine = EngineReader(facts.engine, facts.model)
+            sources.append(MetricsPage(name=name, control=control, path=page.path, reader=engine, missed=engine.missed))
         if gpus is None or gpus:
             sources.append(LocalGpus(reader=connections.enter_context(local_gpus(gpus))))
         yield MetricsProbe(sources, clock=clock, sink=sink, interval_s=interval_s)

@@ -57,15 +57,32 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsPage:
-    """A page: its name among them, its server, its place there, and what makes samples of it."""
+    """A page: its name among them, its server, its place there, and what makes samples of it.
+
+    `missed` is told of a page that broke on its way: the server may take it for read.
+    """
 
     name: str
     control: Control
     path: str
     reader: Reader
+    missed: Callable[[], None] | None = None
 
     async def fetch(self) -> Callable[[], Samples]:
         """The page, to be read. Raises ValueError where there is none."""
+        try:
+            found = await self._page()
+        except ValueError:
+            if self.missed is not None:
+                self.missed()
+            raise
+        if 300 <= found.status < 400:
+            raise ValueError(f"HTTP {found.status}: redirects elsewhere; give the final address")
+        if found.status != 200:
+            raise ValueError(f"HTTP {found.status}")
+        return partial(self.reader, found)
+
+    async def _page(self) -> Page:
         try:
             async with asyncio.timeout(PAGE_TIMEOUT_S):
                 found = await self.control.fetch("GET", self.path)
@@ -73,13 +90,9 @@ class MetricsPage:
             raise ValueError(f"no answer within {PAGE_TIMEOUT_S:g} s") from None
         except (httpx2.HTTPError, OSError) as error:
             raise ValueError(f"{type(error).__name__}: {error}".removesuffix(": ")) from error
-        if 300 <= found.status < 400:
-            raise ValueError(f"HTTP {found.status}: redirects elsewhere; give the final address")
-        if found.status != 200:
-            raise ValueError(f"HTTP {found.status}")
         if len(found.body) >= PAGE_LIMIT_BYTES:
             raise ValueError(f"the page has {PAGE_LIMIT_BYTES >> 20} MiB or more, of which no more was read")
-        return partial(self.reader, found)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +214,10 @@ class EngineReader:
         if engine is None:
             raise ValueError("no metric of a known engine is on the page")
         return samples(engine, text, model=self.model), ()
+
+    def missed(self) -> None:
+        """A page broke on its way: of a queue that reading empties, the sums are not known any more."""
+        self._iterations.miss()
 
 
 def gpu_reader(page: Page) -> Samples:

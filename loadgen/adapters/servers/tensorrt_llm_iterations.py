@@ -36,6 +36,7 @@ class IterationTotals:
 
     _sums: dict[str, float] = field(default_factory=dict)
     _last_iteration: int = 0
+    _incomplete: bool = False
 
     def add(self, body: bytes) -> ServerSample:
         """The totals with this reading's iterations, and the state after the last of them.
@@ -49,15 +50,21 @@ class IterationTotals:
         anew = any(after < before for before, after in pairwise([self._last_iteration, *numbers]))
         self._last_iteration = numbers[-1] if numbers else self._last_iteration
         if anew:
-            self._sums = {}
+            self._sums, self._incomplete = {}, False
             return ServerSample(engine="0", counters=Counters(), gauges=gauges)
         self._add("iterations", float(len(rows)))
         for row in rows:
             for name, (path, unit) in _SUMS.items():
                 if (value := _at(row, path)) is not None:
                     self._add(name, value * unit)
+        if self._incomplete:
+            return ServerSample(engine="0", counters=Counters(), gauges=gauges, gaps=tuple(self._sums))
         totals: dict[str, Any] = self._sums
         return ServerSample(engine="0", counters=Counters(**totals), gauges=gauges)
+
+    def miss(self) -> None:
+        """A reading failed, which may have taken iterations away: from here on the totals are not known."""
+        self._incomplete = bool(self._sums)
 
     def _add(self, name: str, value: float) -> None:
         self._sums[name] = self._sums.get(name, 0.0) + value

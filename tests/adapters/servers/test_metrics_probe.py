@@ -76,7 +76,11 @@ def tokens(count: float) -> httpx2.Response:
 
 @asynccontextmanager
 async def probing(
-    *served: Served, kept: Kept, reader: Reader | None = None, source: str | None = None
+    *served: Served,
+    kept: Kept,
+    reader: Reader | None = None,
+    source: str | None = None,
+    missed: Callable[[], None] | None = None,
 ) -> AsyncIterator[MetricsProbe]:
     """A probe of these pages, named 0, 1, ... unless `source` names the only one."""
     clock = MonotonicClock()
@@ -89,6 +93,7 @@ async def probing(
                 control=Control(client),
                 path="/metrics",
                 reader=reader or EngineReader("vllm", "m"),
+                missed=missed,
             )
         )
     try:
@@ -283,6 +288,25 @@ async def test_iterations_of_a_queue_are_read_once_and_none_is_lost() -> None:
     steps = [scrape.samples[0].counters.decode_steps for scrape in kept.scrapes]
     assert steps[:3] == [6, 14, 24]
     assert set(steps[3:]) <= {24}
+
+
+async def test_iterations_that_a_broken_reading_took_away_are_not_passed_over() -> None:
+    """The queue was emptied for an answer that never came: the sums are not known any more, and none is too small."""
+
+    def answer(number: int) -> httpx2.Response:
+        if number == 2:
+            raise httpx2.RemoteProtocolError("the server closed the connection")
+        rows = [{"iter": number, "inflightBatchingStats": {"numGenRequests": 2}}] if number < 5 else []
+        return httpx2.Response(200, content=json.dumps(rows).encode())
+
+    kept, reader = Kept(), EngineReader("tensorrt-llm", "m")
+    async with probing(Served(answer), kept=kept, reader=reader, missed=reader.missed) as probe:
+        for _ in range(4):
+            await probe.before()
+    found = whole_run(kept.scrapes)
+    assert (found.counters, found.resets) == (Counters(), ())
+    assert found.notes == ("page 0, engine 0: no number in 2 of 3 readings: iterations, decode_steps",)
+    assert found.failed_example is not None
 
 
 async def test_gpus_have_a_page_of_their_own() -> None:

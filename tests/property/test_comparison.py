@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 
 from loadgen.core.comparison.cell import Cell
 from loadgen.core.comparison.crossover import NoCrossover, crossover
-from loadgen.core.comparison.draft_length import draft_tokens_by_batch
+from loadgen.core.comparison.draft_length import Basis, draft_lengths, draft_tokens_by_batch
+from loadgen.core.comparison.gain import Worth
 from loadgen.core.comparison.ratio import METRICS, Ratio, ratio
 from loadgen.core.comparison.verdict import Claim, LevelVerdict, verdicts
 from loadgen.core.simulation.speculator import check_ranges
 from loadgen.core.stats.bootstrap import Estimate
 from loadgen.core.stats.log_ratio import LogRatio
 from tests.core.comparison.factory import World, experiment, with_column
+from tests.core.comparison.gains import gains as given_gains
 
 metrics = st.sampled_from([metric for metric in METRICS if not metric.endswith("p99")])
 speedups = st.lists(st.tuples(st.floats(0.3, 3.0), st.floats(1.0, 1.5)), min_size=1, max_size=8)
@@ -113,23 +115,18 @@ def test_a_crossover_lies_within_its_bounds(given_speedups: list[tuple[float, fl
 def test_draft_lengths_are_ranges_that_a_server_takes(ladders: dict[int, list[float]]) -> None:
     """From 1 to the highest level without a gap, no two neighbours alike, drafts of a length that was tried or none."""
     levels = (1.0, 8.0, 48.0)
-    verdicts_of = {
-        tokens: [
-            LevelVerdict(
-                level=level,
-                speedup=_around(value, 1.01),
-                claim=Claim.FASTER if value > 1.01 else Claim.NO_DIFFERENCE,
-                noise_floor=None,
-            )
-            for level, value in zip(levels, values, strict=True)
-        ]
-        for tokens, values in ladders.items()
-    }
-    ranges = draft_tokens_by_batch(verdicts_of)
+    gains = {tokens: given_gains(*values, levels=levels) for tokens, values in ladders.items()}
+    lengths = draft_lengths(levels, gains)
+    ranges = draft_tokens_by_batch(lengths)
     check_ranges(ranges, 8)
     assert ranges[-1][1] == 48
     assert all(first[2] != second[2] for first, second in pairwise(ranges))
     assert {tokens for *_, tokens in ranges} <= {0, *ladders}
+    for each in lengths:
+        worths = {gains[tokens][each.level].worth for tokens in gains}
+        assert (each.basis is Basis.PAYS) == (Worth.PAYS in worths)
+        assert (each.basis is Basis.COSTS) == (worths == {Worth.COSTS})
+        assert each.draft_tokens == 0 or each.basis in (Basis.PAYS, Basis.BETWEEN)
 
 
 def _around(value: float, factor: float) -> Estimate:

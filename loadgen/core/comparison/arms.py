@@ -1,18 +1,19 @@
 """Arms against a baseline over a ladder of load: all that a report of them says, as values."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from loadgen.core.comparison.cell import Cell
 from loadgen.core.comparison.choice import Choice, Schedule
 from loadgen.core.comparison.crossover import Crossover
 from loadgen.core.comparison.explanation import Explanation, Fall, Told
+from loadgen.core.comparison.gain import Gain
+from loadgen.core.comparison.gates import JudgedGate
 from loadgen.core.comparison.losslessness import Losslessness
 from loadgen.core.comparison.pareto import OperatingPoint
+from loadgen.core.comparison.trade_off import TradeOff
 from loadgen.core.comparison.verdict import LevelVerdict
 from loadgen.core.metrics.summary import Summary, Verdict
 from loadgen.core.simulation.prediction import Bounds
-from loadgen.core.stats.bootstrap import Estimate
 
 COMPARISON_SCHEMA = "loadgen.comparison/1"
 
@@ -51,28 +52,12 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gain:
-    """An arm against the baseline at one level.
-
-    `ratios` are arm / baseline by metric (those of `METRICS` that have a value), `verdict` is the speedup of mean TPOT
-    and what is claimed of it, `left_out_ratio` the share of its requests that lack a TPOT in some run.
-    `break_even_length` is tokens per step over that speedup: the tokens that a step has to emit for mean TPOT to be the
-    baseline's. None where tokens per step are not known.
-    """
-
-    verdict: LevelVerdict
-    ratios: Mapping[str, Estimate]
-    left_out_ratio: float
-    break_even_length: Estimate | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ArmLevel:
     """One arm at one level, over its repeats: geometric means, and the verdict on all of its measurements together.
 
     `tpot_s` is the mean over requests, `acceptance_length` and `tokens_per_step` as in a summary.
-    `cost_per_million_tokens` is that of output tokens at this throughput. `gain` and `explanation` are None for the
-    baseline, and where too few requests can be compared.
+    `cost_per_million_tokens` is the price of an hour over the output tokens of an hour, at the arm's own throughput at
+    this level. `gain` and `explanation` are None for the baseline, and where too few requests can be compared.
     """
 
     level: float
@@ -93,8 +78,8 @@ class ArmLevel:
 class ArmLadder:
     """One arm over its levels, ascending.
 
-    `crossover`, `faster_up_to` and `fall` are of the speedup of mean TPOT; None for the baseline. `losslessness` is
-    None where texts were not compared.
+    `crossover`, `faster_up_to` and `fall` are of the speedup of mean TPOT, where the measurements are valid; None for
+    the baseline. `losslessness` is None where texts were not compared.
     """
 
     arm: Arm
@@ -109,6 +94,16 @@ class ArmLadder:
         """Of the levels that could be compared."""
         return [level.gain.verdict for level in self.levels if level.gain is not None]
 
+    @property
+    def gains(self) -> dict[float, Gain]:
+        """By level, of those that could be compared."""
+        return {level.level: level.gain for level in self.levels if level.gain is not None}
+
+    @property
+    def trade_offs(self) -> tuple[TradeOff, ...]:
+        """What it loses and does not gain where its TPOT pays, level by level."""
+        return tuple(each for gain in self.gains.values() for each in gain.trade_offs)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmsComparison:
@@ -117,6 +112,7 @@ class ArmsComparison:
     `again` is the baseline against itself, from a second start in every repeat; None when that was not measured.
     `choices` says what to run at each level, `schedules` how many tokens to draft at which batch size, by method.
     `pareto` are the operating points that no other one beats. Costs are in the currency of `price_per_hour`.
+    `gates` are judged for every arm at every level.
     """
 
     schema: str = COMPARISON_SCHEMA
@@ -131,6 +127,7 @@ class ArmsComparison:
     pareto: tuple[OperatingPoint, ...]
     price_per_hour: float | None
     notes: tuple[str, ...]
+    gates: tuple[JudgedGate, ...] = ()
 
     @property
     def ladders(self) -> tuple[ArmLadder, ...]:

@@ -6,19 +6,21 @@ from dataclasses import dataclass
 from itertools import groupby
 from types import MappingProxyType
 
-from loadgen.core.comparison.arms import Arm, ArmLadder, ArmLevel, ArmRun, ArmsComparison, Expectation, Gain
+from loadgen.core.comparison.arm_gates import judged_at_every_level
+from loadgen.core.comparison.arms import Arm, ArmLadder, ArmLevel, ArmRun, ArmsComparison, Expectation
 from loadgen.core.comparison.cell import Cell
 from loadgen.core.comparison.choice import choices, schedules
 from loadgen.core.comparison.crossover import crossover
 from loadgen.core.comparison.explanation import Explanation, explanation, fall, told
+from loadgen.core.comparison.gain import Gain
+from loadgen.core.comparison.gates import Gate
 from loadgen.core.comparison.losslessness import Losslessness
 from loadgen.core.comparison.pareto import operating_point, pareto_front
 from loadgen.core.comparison.ratio import METRICS, Ratio, ratio
-from loadgen.core.comparison.verdict import faster_up_to, verdicts
+from loadgen.core.comparison.trade_off import HEADLINE, trade_offs
+from loadgen.core.comparison.verdict import faster_up_to, unclaimed, verdicts
 from loadgen.core.metrics.summary import Verdict
 from loadgen.core.stats.bootstrap import Estimate
-
-_HEADLINE = "tpot_s.mean"
 
 
 def compare(
@@ -33,6 +35,7 @@ def compare(
     losslessness: Mapping[str, Losslessness] = MappingProxyType({}),
     price_per_hour: float | None = None,
     notes: Sequence[str] = (),
+    gates: Sequence[Gate] = (),
 ) -> ArmsComparison:
     """Every other arm against `baseline`, in the order of `runs`: for each level one run of each arm and repeat.
 
@@ -42,7 +45,7 @@ def compare(
     Raises ConfigError when runs that are to be compared did not send the same requests.
     """
     assembly = _Assembly(baseline=_by_level(runs[baseline]), price_per_hour=price_per_hour, notes=dict.fromkeys(notes))
-    itself, noise = None, None
+    itself, noise = None, list[Ratio]()
     if again is not None:
         itself, noise = assembly.ladder(*again), assembly.noise(again[1])
     arms = tuple(
@@ -58,14 +61,17 @@ def compare(
         if arm != baseline
     )
     levels = list(assembly.baseline)
-    ladders = {ladder.arm: ladder.verdicts for ladder in arms}
+    gains = {ladder.arm: ladder.gains for ladder in arms}
     drafting = {
-        (arm.method, arm.draft_tokens): ladder
-        for arm, ladder in ladders.items()
+        (arm.method, arm.draft_tokens): of_arm
+        for arm, of_arm in gains.items()
         if arm.method is not None and arm.draft_tokens is not None
     }
     points = [
-        operating_point([run.cell for run in found]) for ran in runs.values() for found in _by_level(ran).values()
+        operating_point([run.cell for run in found])
+        for ran in runs.values()
+        for found in _by_level(ran).values()
+        if _valid(found)
     ]
     return ArmsComparison(
         name=name,
@@ -81,15 +87,22 @@ def compare(
         ),
         arms=arms,
         again=itself,
-        choices=choices(levels, baseline.name, {arm.name: ladder for arm, ladder in ladders.items()}),
+        choices=choices(levels, baseline.name, {arm.name: of_arm for arm, of_arm in gains.items()}),
         schedules=schedules(levels, drafting) if variable == "concurrency" else (),
         pareto=pareto_front([point for point in points if point is not None]),
         price_per_hour=price_per_hour,
         notes=tuple(assembly.notes),
+        gates=judged_at_every_level(
+            gates, assembly.baseline, {arm.label: _by_level(ran) for arm, ran in runs.items() if arm != baseline}
+        ),
     )
 
 
 _Levels = Mapping[float, Sequence[ArmRun]]
+
+
+def _valid(runs: Sequence[ArmRun]) -> bool:
+    return all(run.summary.verdict.valid for run in runs)
 
 
 def _by_level(runs: Sequence[ArmRun]) -> dict[float, list[ArmRun]]:
@@ -105,17 +118,21 @@ class _Assembly:
     price_per_hour: float | None
     notes: dict[str, None]
 
-    def noise(self, again: Sequence[ArmRun]) -> dict[float, Ratio]:
-        """The headline ratio of the baseline against itself, by level."""
-        found = {level: self._ratios(ran) for level, ran in _by_level(again).items() if level in self.baseline}
-        return {level: ratios[_HEADLINE] for level, ratios in found.items() if _HEADLINE in ratios}
+    def noise(self, again: Sequence[ArmRun]) -> list[Ratio]:
+        """The ratios of the baseline against itself, of every metric and level."""
+        return [
+            found
+            for level, ran in _by_level(again).items()
+            if level in self.baseline
+            for found in self._ratios(ran).values()
+        ]
 
     def ladder(
         self,
         arm: Arm,
         runs: Sequence[ArmRun],
         *,
-        noise: Mapping[float, Ratio] | None = None,
+        noise: Sequence[Ratio] = (),
         forced: Mapping[int, Sequence[ArmRun]] = MappingProxyType({}),
         expected: Mapping[float, Expectation] = MappingProxyType({}),
         losslessness: Losslessness | None = None,
@@ -123,8 +140,11 @@ class _Assembly:
         levels = _by_level(runs)
         forced_levels = {length: _by_level(ran) for length, ran in forced.items()}
         ratios = {level: self._ratios(ran) for level, ran in levels.items() if level in self.baseline}
-        headlines = {level: found[_HEADLINE] for level, found in ratios.items() if _HEADLINE in found}
-        claims = dict(zip(headlines, verdicts(list(headlines.values()), noise), strict=True))
+        headlines = {level: found[HEADLINE] for level, found in ratios.items() if HEADLINE in found}
+        valid = {level for level in headlines if _valid(levels[level]) and _valid(self.baseline[level])}
+        judged = verdicts([each for level, each in headlines.items() if level in valid], noise)
+        beside = trade_offs(judged, ratios, noise)
+        claims = {level: unclaimed(each) for level, each in headlines.items()} | {each.level: each for each in judged}
         self.notes.update(
             {note.value: None for found in ratios.values() for each in found.values() for note in each.notes}
         )
@@ -135,22 +155,24 @@ class _Assembly:
                 gain = Gain(
                     verdict=claims[level],
                     ratios={metric: each.estimate for metric, each in ratios[level].items()},
+                    trade_offs=beside.get(level, ()),
                     left_out_ratio=headlines[level].left_out_ratio,
                     break_even_length=_break_even(headlines[level], _mean([run.cell.tokens_per_step for run in ran])),
+                    valid=level in valid,
                 )
                 why = self._why(
                     arm, ran, {length: found[level] for length, found in forced_levels.items() if level in found}, gain
                 )
             made.append(self.level(ran, gain=gain, why=why, expected=expected.get(level)))
-        compared = [level for level in made if level.gain is not None]
-        lengths = [level.tokens_per_step for level in compared]
-        needed = [None if level.explanation is None else level.explanation.needed for level in compared]
+        trusted = [level for level in made if level.level in valid]
+        lengths = [level.tokens_per_step for level in trusted]
+        needed = [None if level.explanation is None else level.explanation.needed for level in trusted]
         return ArmLadder(
             arm=arm,
             levels=tuple(made),
-            crossover=crossover(list(claims.values())) if claims else None,
-            faster_up_to=faster_up_to(list(claims.values())),
-            fall=fall(list(claims.values()), lengths, needed) if claims else None,
+            crossover=crossover(judged) if judged else None,
+            faster_up_to=faster_up_to(judged),
+            fall=fall(judged, lengths, needed) if judged else None,
             losslessness=losslessness,
         )
 

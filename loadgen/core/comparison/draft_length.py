@@ -1,28 +1,73 @@
-"""Which draft length to use at which batch size, from what was measured."""
+"""Which draft length to use at which batch size, from what was measured, and what of it is evidence."""
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 
-from loadgen.core.comparison.verdict import Claim, LevelVerdict
+from loadgen.core.comparison.gain import Gain, Worth
 from loadgen.core.simulation.speculator import BatchRange, as_ranges
 
 
-def draft_tokens_by_batch(ladders: Mapping[int, Sequence[LevelVerdict]]) -> tuple[BatchRange, ...]:
-    """The draft length of most speedup at each batch size up to the highest level, as ranges.
+class Basis(StrEnum):
+    """What the draft length of a level rests on.
 
-    `ladders` has the verdicts for each draft length tried, all over the same ascending levels of concurrency. At a
-    level where no length is claimed to be faster it is 0, no speculation. A batch size between two levels goes by the
-    nearer, as a ratio.
+    `PAYS`: it pays there. `COSTS`: every length tried costs there, so none is drafted. `BETWEEN`: nothing was shown,
+    and the nearest levels on either side that show something come to the same. `DEFAULT`: nothing was shown, and they
+    do not, or there is none on one side; then none is drafted, as without speculation.
     """
-    levels = [verdict.level for verdict in next(iter(ladders.values()))]
-    best = [_best({tokens: ladder[place] for tokens, ladder in ladders.items()}) for place in range(len(levels))]
 
-    def nearest(batch: int) -> int:
-        return min(range(len(levels)), key=lambda place: abs(math.log(levels[place] / batch)))
-
-    return as_ranges([best[nearest(batch)] for batch in range(1, int(levels[-1]) + 1)])
+    PAYS = "pays"
+    COSTS = "costs"
+    BETWEEN = "between levels that agree"
+    DEFAULT = "no evidence"
 
 
-def _best(verdicts: Mapping[int, LevelVerdict]) -> int:
-    faster = {tokens: verdict for tokens, verdict in verdicts.items() if verdict.claim is Claim.FASTER}
-    return max(faster, key=lambda tokens: (faster[tokens].speedup.value, -tokens), default=0)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftLength:
+    """The draft length for one level; 0 for no drafts."""
+
+    level: float
+    draft_tokens: int
+    basis: Basis
+
+
+def draft_lengths(levels: Sequence[float], ladders: Mapping[int, Mapping[float, Gain]]) -> tuple[DraftLength, ...]:
+    """For each of the ascending levels the length of most speedup among those that pay there.
+
+    `ladders` has the gains by level for each draft length tried; a level that one could not be compared at shows
+    nothing of it.
+    """
+    shown = [_shown({tokens: gains.get(level) for tokens, gains in ladders.items()}) for level in levels]
+    found = []
+    for place, (level, tokens) in enumerate(zip(levels, shown, strict=True)):
+        if tokens is not None:
+            found.append(DraftLength(level=level, draft_tokens=tokens, basis=Basis.PAYS if tokens else Basis.COSTS))
+            continue
+        below = next((each for each in reversed(shown[:place]) if each is not None), None)
+        above = next((each for each in shown[place + 1 :] if each is not None), None)
+        if below is None or below != above:
+            found.append(DraftLength(level=level, draft_tokens=0, basis=Basis.DEFAULT))
+        else:
+            found.append(DraftLength(level=level, draft_tokens=below, basis=Basis.BETWEEN))
+    return tuple(found)
+
+
+def draft_tokens_by_batch(lengths: Sequence[DraftLength]) -> tuple[BatchRange, ...]:
+    """The draft length of each batch size up to the highest level of concurrency, as ranges.
+
+    A batch size between two levels goes by the nearer, as a ratio.
+    """
+
+    def nearest(batch: int) -> DraftLength:
+        return min(lengths, key=lambda each: abs(math.log(each.level / batch)))
+
+    return as_ranges([nearest(batch).draft_tokens for batch in range(1, int(lengths[-1].level) + 1)])
+
+
+def _shown(gains: Mapping[int, Gain | None]) -> int | None:
+    """The length that was shown to be best at a level, 0 where none pays; None where that was not shown."""
+    paying = {tokens: gain for tokens, gain in gains.items() if gain is not None and gain.worth is Worth.PAYS}
+    if paying:
+        return max(paying, key=lambda tokens: (paying[tokens].verdict.speedup.value, -tokens))
+    return 0 if all(gain is not None and gain.worth is Worth.COSTS for gain in gains.values()) else None

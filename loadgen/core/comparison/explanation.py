@@ -54,12 +54,14 @@ class Explanation:
     From forced runs: `needed`, what a step has to emit; `perfect_drafter`, the speedup with every draft accepted, which
     no drafter of so many tokens can pass; `oracle_length`, the speedup if exactly the tokens were proposed that will be
     accepted, a step costing more in proportion to what is proposed. None without them, or where nothing can be
-    compared. `forced_coverage_ratio` is the share of steps that drafted when none was accepted: where it is not the
-    arm's own, the steps of the two are not alike.
+    compared. `forced_coverage_ratio` is the share of steps that drafted when none was accepted, `drafting_share` the
+    arm's own share over that: `needed` is of steps that draft as often as the arm's. It is 1 where one of them is not
+    told. `perfect_drafter` is as measured: of steps that draft as often as forced ones.
     """
 
     needed: BreakEven | None
     forced_coverage_ratio: float | None
+    drafting_share: float
     perfect_drafter: Estimate | None
     oracle_length: float | None
     request: RequestBound | None
@@ -138,11 +140,13 @@ def explanation(
     `speedup` is the measured one of mean TPOT.
     """
     nothing, everything = forced.get(1), None if draft_tokens is None else forced.get(draft_tokens + 1)
-    needed = None if nothing is None else break_even(baseline, arm, nothing, forced_length=1)
+    share = coverage_ratio / forced_coverage_ratio if coverage_ratio and forced_coverage_ratio else 1.0
+    needed = None if nothing is None else break_even(baseline, arm, nothing, forced_length=1, drafting_share=share)
     perfect = None if everything is None else ratio(baseline, everything, _TPOT)
     return Explanation(
         needed=needed,
         forced_coverage_ratio=None if needed is None else forced_coverage_ratio,
+        drafting_share=share,
         perfect_drafter=None if perfect is None else perfect.speedup.estimate(),
         oracle_length=_oracle(needed, draft_tokens, coverage_ratio),
         request=_request_bound(baseline, speedup),
@@ -175,8 +179,8 @@ def fall(
 def _oracle(needed: BreakEven | None, draft_tokens: int | None, coverage_ratio: float | None) -> float | None:
     """E / (1 + (L* - 1)(E - 1) / d), in units of a plain step.
 
-    A step costs 1 without drafts and L* with the d that it has on average; with E - 1 of them it would emit what it
-    emits now.
+    A step costs 1 without drafts and L* with the d that the arm's have on average; with E - 1 of them it would emit
+    what it emits now.
     """
     if needed is None or needed.tokens_per_step is None or draft_tokens is None or not coverage_ratio:
         return None

@@ -1,6 +1,6 @@
 """What may be said of a ladder: at which levels one arm is faster, for all of them together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -34,25 +34,32 @@ class LevelVerdict:
     noise_floor: float | None
 
 
-def verdicts(ratios: Sequence[Ratio], noise: Mapping[float, Ratio] | None = None) -> tuple[LevelVerdict, ...]:
-    """The claims of a ladder of one metric, with ratios of the baseline against itself by level, where measured.
+def verdicts(ratios: Sequence[Ratio], noise: Sequence[Ratio] = ()) -> tuple[LevelVerdict, ...]:
+    """The claims of a ladder, of one metric or of several. `noise` has ratios of the baseline against itself.
 
     Holm's procedure: of m levels those are claimed whose interval at 1 - 5 % / m leaves out 1; of those that remain, as
     though they were the whole ladder, again, until nothing is added. So the chance of any false claim in the ladder is
-    5 % at most, however its levels depend on each other. An effect that is not larger than what the interval of the
-    baseline against itself reaches is not claimed.
+    5 % at most, however its levels and metrics depend on each other. An effect that is not larger than what the
+    interval of the baseline against itself reaches, in the same metric and at the same level, is not claimed.
     """
     speedups = [each.speedup for each in ratios]
     seen = _beyond_chance(speedups)
+    floors = {(each.metric, each.level): _floor(each.estimate) for each in noise}
     found = []
     for place, each in enumerate(ratios):
-        estimate = speedups[place].estimate()
-        floor = None if noise is None or each.level not in noise else _floor(noise[each.level].estimate)
+        estimate, floor = speedups[place].estimate(), floors.get((each.metric, each.level))
         claim = Claim.NO_DIFFERENCE
         if place in seen and (floor is None or max(estimate.value, 1 / estimate.value) > floor):
             claim = Claim.FASTER if estimate.value > 1 else Claim.SLOWER
         found.append(LevelVerdict(level=each.level, speedup=estimate, claim=claim, noise_floor=floor))
     return tuple(found)
+
+
+def unclaimed(ratio: Ratio) -> LevelVerdict:
+    """A level of which nothing may be said, whatever its interval, since its measurement is not valid."""
+    return LevelVerdict(
+        level=ratio.level, speedup=ratio.speedup.estimate(), claim=Claim.NO_DIFFERENCE, noise_floor=None
+    )
 
 
 def faster_up_to(ladder: Sequence[LevelVerdict]) -> float | None:

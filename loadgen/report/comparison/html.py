@@ -9,16 +9,19 @@ from loadgen.core.comparison.verdict import FAMILY_ERROR_RATIO
 from loadgen.report.charts import Chart
 from loadgen.report.comparison.charts import length_charts, load_charts, pareto_chart, positions_chart, speedup_chart
 from loadgen.report.comparison.tables import choice_table, explanations
+from loadgen.report.comparison.trade_offs import figure_caveat
 from loadgen.report.comparison.words import (
     crossover_bounds,
     crossover_figure,
     doubts,
+    gate_lines,
     headline,
     interval,
     load_unit,
     pays_text,
     remarks,
     said_of,
+    schedule_evidence,
     schedule_texts,
     subtitle,
 )
@@ -97,6 +100,7 @@ def _part(comparison: ArmsComparison, place: int, *, alone: bool) -> tuple[str, 
     )
     sections = [
         section("pays", "Does it pay", _conclusions(comparison)),
+        *([section("gates", "Gates", _gates(comparison))] if comparison.gates else []),
         section("run", "What to run", _choices(comparison)),
         section("speedup", "Speedup against the load", _CROSSINGS + page.plots(speedup, "stack", table=False)),
         section("why", "Why: what a step emits, and what it has to", page.plots(lengths, "pair", table=False) + tables),
@@ -108,9 +112,16 @@ def _part(comparison: ArmsComparison, place: int, *, alone: bool) -> tuple[str, 
 
 
 def _choices(comparison: ArmsComparison) -> str:
-    pasted = "".join(f"<p><code>{page.foreign(text)}</code></p>" for text in schedule_texts(comparison))
+    pasted = "".join(
+        f'<p><code>{page.foreign(text)}</code></p><p class="caption">Rests on: {page.esc(evidence)}.</p>'
+        for text, evidence in zip(schedule_texts(comparison), schedule_evidence(comparison), strict=True)
+    )
     heading = '<p class="caption">The same for vLLM, by batch size:</p>' if pasted else ""
     return page.text_table(choice_table(comparison), "What to run") + heading + pasted
+
+
+def _gates(comparison: ArmsComparison) -> str:
+    return "".join(f"<p><b>{how}</b> {page.foreign(line)}.</p>" for how, line in gate_lines(comparison))
 
 
 def _conclusions(comparison: ArmsComparison) -> str:
@@ -122,13 +133,16 @@ def _conclusions(comparison: ArmsComparison) -> str:
 
 
 def _figure(ladder: ArmLadder, comparison: ArmsComparison) -> page.Figure:
-    found, top = ladder.crossover, comparison.baseline.levels[-1].level
+    found, top = ladder.crossover, max((each for each, gain in ladder.gains.items() if gain.valid), default=0.0)
     value, beside = DASH, "not compared"
     if found is not None:
         value = crossover_figure(found, top=top)
         beside = pays_text(found, comparison.variable, top=top) if found.reason else crossover_bounds(found, top=top)
     return page.Figure(
-        label=f"{ladder.arm.label} pays up to", value=value, unit=load_unit(comparison.variable), beside=beside
+        label=f"{ladder.arm.label}: TPOT pays up to",
+        value=value,
+        unit=load_unit(comparison.variable),
+        beside=f"{beside}{figure_caveat(ladder)}",
     )
 
 

@@ -6,6 +6,7 @@ from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
 from loadgen.core.comparison.explanation import Explanation
 from loadgen.core.simulation.prediction import Bounds
 from loadgen.core.stats.bootstrap import Estimate
+from loadgen.report.comparison.trade_offs import choice_cost
 from loadgen.report.comparison.words import choice_label, interval, p_value_text
 from loadgen.report.tables import TextTable
 from loadgen.report.words import DASH, asked, milliseconds, number, percent, printable, variable_text
@@ -28,17 +29,22 @@ def choice_table(comparison: ArmsComparison) -> TextTable:
                 milliseconds(level.tpot_s),
                 number(level.output_tokens_per_s),
                 number(level.cost_per_million_tokens),
+                choice_cost(choice, comparison),
             )
         )
+    but = any(row[-1] != DASH for row in rows)
     table = TextTable(
-        caption="The fastest of the arms that are faster for certain, else the baseline.",
+        caption="The fastest of the arms whose TPOT is faster for certain and that lose neither E2EL, output tokens/s"
+        " nor goodput for certain; else the baseline."
+        + (" But: arm over baseline of what gets worse there, and what gains nothing." if but else ""),
         titles=(
             variable_text(comparison.variable),
             "<run",
             "speedup",
             "TPOT, ms",
             "tokens/s",
-            "price of a million tokens",
+            "price per million output tokens",
+            "<but",
         ),
         rows=tuple(rows),
         spare=(5, 3, 4),

@@ -14,10 +14,12 @@ from loadgen.report.comparison.words import (
     advice,
     doubts,
     expected_cell,
+    gate_lines,
     headline,
     length_cell,
     remarks,
     said_of,
+    schedule_evidence,
     schedule_texts,
     speedup_cell,
     subtitle,
@@ -41,6 +43,7 @@ def comparison_text(comparison: ArmsComparison, *, width: int = 100, color: bool
     parts: list[RenderableType] = [
         verdict_block(headline(comparison), printable(comparison.name), doubts(comparison), subtitle(comparison)),
         text_parts.section("Does it pay", text_parts.facts(_conclusions(comparison))),
+        *([text_parts.section("Gates", text_parts.facts(gates))] if (gates := gate_lines(comparison)) else []),
         _table("What to run", choice_table(comparison), room),
         text_parts.section("Speedup of TPOT over the baseline", table(arms, _speedup, CLAIM_LEGEND)),
     ]
@@ -73,8 +76,9 @@ def _conclusions(comparison: ArmsComparison) -> Iterable[tuple[str, str]]:
         yield printable(ladder.arm.label), "\n".join(said_of(ladder, comparison.variable))
     if comparison.arms:
         yield "So run", advice(comparison)
-    for text in schedule_texts(comparison):
+    for text, evidence in zip(schedule_texts(comparison), schedule_evidence(comparison), strict=True):
         yield "To paste", text
+        yield "Rests on", evidence
 
 
 def _by_level(

@@ -1,17 +1,19 @@
 """What a comparison of arms comes to, in words and in the cells of its tables, alike on a terminal and on a page."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from loadgen.core.analysis.findings.kinds import Severity
-from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison, Gain
-from loadgen.core.comparison.choice import Choice
+from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
+from loadgen.core.comparison.choice import Choice, Schedule
 from loadgen.core.comparison.crossover import Crossover, NoCrossover
 from loadgen.core.comparison.explanation import Cause
+from loadgen.core.comparison.gain import Gain
 from loadgen.core.comparison.losslessness import Agreement, Losslessness, Sampling
 from loadgen.core.comparison.verdict import FAMILY_ERROR_RATIO, Claim
 from loadgen.core.stats.bootstrap import Estimate
+from loadgen.report.comparison.trade_offs import caveat, evidence_text, levels_text, losses
 from loadgen.report.verdict import Doubt, Headline, valid_headline
 from loadgen.report.words import DASH, asked, number, percent, printable, variable_text
 
@@ -88,14 +90,18 @@ def subtitle(comparison: ArmsComparison) -> str:
 
 def conclusion(ladder: ArmLadder, variable: str) -> str:
     """What one arm does to TPOT at the ends of its ladder, and up to which load it pays; reads on from its name."""
-    compared = [(level.level, level.gain) for level in ladder.levels if level.gain is not None]
+    compared = [(level, gain) for level, gain in ladder.gains.items() if gain.valid]
+    if ladder.gains and not compared:
+        return "is not judged: at every level a measurement is invalid."
     if not compared or ladder.crossover is None:
         return "cannot be compared: too few requests have a TPOT in both arms."
     ends = [(_verb(gain), _change(gain, level)) for level, gain in (compared[0], compared[-1])[: len(compared)]]
     text = " ".join(ends[0])
     for verb, change in ends[1:]:
         text += f" and {change}" if verb == ends[0][0] else f" and {verb} {change}"
-    return f"{text}; it {pays_text(ladder.crossover, variable, top=compared[-1][0])}."
+    left_out = [level for level, gain in ladder.gains.items() if not gain.valid]
+    invalid = f"; without {levels_text(left_out)}, where a measurement is invalid" if left_out else ""
+    return f"{text}; it {pays_text(ladder.crossover, variable, top=compared[-1][0])}{caveat(ladder)}{invalid}."
 
 
 def _verb(gain: Gain) -> str:
@@ -140,12 +146,22 @@ def advice(comparison: ArmsComparison) -> str:
     """What to run at which levels: `at 1 to 16 EAGLE-3; at 64 Baseline, since nothing is faster for certain`."""
     labels = {ladder.arm.name: choice_label(ladder) for ladder in comparison.ladders}
     parts = []
-    for name, group in groupby(comparison.choices, key=lambda choice: choice.arm):
+    for (name, why), group in groupby(comparison.choices, key=lambda each: (each.arm, _why(each, comparison, labels))):
         found: list[Choice] = list(group)
         first, last = asked(found[0].level), asked(found[-1].level)
-        why = ", since nothing is faster for certain" if name == comparison.baseline.arm.name else ""
         parts.append(f"at {first if first == last else f'{first} to {last}'} {labels[name]}{why}")
     return "; ".join(parts)
+
+
+def _why(choice: Choice, comparison: ArmsComparison, labels: Mapping[str, str]) -> str:
+    """Why it is the baseline, and what an arm costs beside its TPOT."""
+    if choice.arm != comparison.baseline.arm.name:
+        lost = losses(choice, comparison)
+        return f", at the cost of {lost}" if lost else ""
+    if choice.passed_over:
+        passed_over = " and ".join(labels[name] for name in choice.passed_over)
+        return f", since the faster TPOT of {passed_over} costs whole answers or throughput"
+    return ", since nothing is faster for certain"
 
 
 def choice_label(ladder: ArmLadder) -> str:
@@ -211,13 +227,31 @@ def schedule_texts(comparison: ArmsComparison) -> list[str]:
         json.dumps(
             {
                 "method": schedule.method,
-                "num_speculative_tokens": most,
+                "num_speculative_tokens": max(tokens for _, _, tokens in schedule.draft_tokens_by_batch),
                 "num_speculative_tokens_per_batch_size": schedule.draft_tokens_by_batch,
             }
         )
-        for schedule in comparison.schedules
-        if (most := max(tokens for _, _, tokens in schedule.draft_tokens_by_batch))
+        for schedule in _paying(comparison)
     ]
+
+
+def schedule_evidence(comparison: ArmsComparison) -> list[str]:
+    """For each of those texts, which of its entries rest on evidence."""
+    return [evidence_text(schedule) for schedule in _paying(comparison)]
+
+
+def _paying(comparison: ArmsComparison) -> list[Schedule]:
+    return [each for each in comparison.schedules if any(tokens for _, _, tokens in each.draft_tokens_by_batch)]
+
+
+def gate_lines(comparison: ArmsComparison) -> list[tuple[str, str]]:
+    """Each gate that failed, with where and why, and how many were kept; nothing where there are no gates."""
+    if not comparison.gates:
+        return []
+    failed = [gate for gate in comparison.gates if gate.failed]
+    kept = len(comparison.gates) - len(failed)
+    lines = [("Failed", f"{printable(gate.candidate)} at {gate.at}: {gate.evidence} ({gate.gate})") for gate in failed]
+    return [*lines, ("Kept", f"{kept} of {len(comparison.gates)}, each gate at each level of each arm")]
 
 
 def noise_text(comparison: ArmsComparison) -> str | None:
@@ -236,14 +270,14 @@ def noise_text(comparison: ArmsComparison) -> str | None:
 
 
 def forced_text(ladder: ArmLadder) -> str | None:
-    """Where forced runs say less than they seem to, since they did not draft as often as the arm itself."""
+    """That what a step has to emit was worked out for steps that draft as often as the arm's, and from what."""
     for level in ladder.levels:
         own = level.told.coverage_ratio
         forced = None if level.explanation is None else level.explanation.forced_coverage_ratio
         if own is not None and forced is not None and abs(forced - own) > _COVERAGE_APART_RATIO:
             return (
                 f"{printable(ladder.arm.label)} drafts on {percent(own)} of its steps at {asked(level.level)}, and with"
-                f" its acceptance forced on {percent(forced)}: what a step has to emit is that of other steps"
+                f" its acceptance forced on {percent(forced)}: what a step has to emit is scaled to its own share"
             )
     return None
 

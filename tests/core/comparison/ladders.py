@@ -11,6 +11,7 @@ from tests.core.analysis.factory import answered, summarised
 
 BASELINE = Arm(name="baseline", label="Baseline")
 EAGLE = Arm(name="eagle3", label="EAGLE-3 (k = 3)")
+_DECODED_TOKENS, _TTFT_MS = 24, 100.0
 
 
 def ladder(
@@ -23,7 +24,10 @@ def ladder(
     first_seq: int = 0,
     spread: float = 0.02,
 ) -> list[ArmRun]:
-    """A run for each level and repeat. Each request's TPOT is that of its level but for a spread of its own."""
+    """A run for each level and repeat: answers of 25 tokens, one after the other in each slot.
+
+    Each request's TPOT is that of its level but for a spread of its own.
+    """
 
     def tpots(tpot_ms: float, repeat: int) -> list[float]:
         phases = (7 * seq + len(arm.name) + repeat for seq in range(requests))
@@ -37,16 +41,21 @@ def ladder(
 
 
 def _run(arm: Arm, level: int, repeat: int, tpots_ms: Sequence[float], tokens_per_step: int, first_seq: int) -> ArmRun:
-    records = [
-        answered(
-            first_seq + seq,
-            sent_ms=1000.0 * (seq // level),
-            gap_ms=tpot_ms * tokens_per_step,
-            tokens=1 + 12 * tokens_per_step,
-            per_event=tokens_per_step,
+    free_ms = [0.0] * level
+    records = []
+    for seq, tpot_ms in enumerate(tpots_ms):
+        slot = free_ms.index(min(free_ms))
+        records.append(
+            answered(
+                first_seq + seq,
+                sent_ms=free_ms[slot],
+                ttft_ms=_TTFT_MS,
+                gap_ms=tpot_ms * tokens_per_step,
+                tokens=1 + _DECODED_TOKENS,
+                per_event=tokens_per_step,
+            )
         )
-        for seq, tpot_ms in enumerate(tpots_ms)
-    ]
+        free_ms[slot] += _TTFT_MS + tpot_ms * _DECODED_TOKENS
     drafting = {} if tokens_per_step == 1 else {"speculation": {"method": "eagle3", "draft_tokens": 3}}
     summary = summarised(
         records,

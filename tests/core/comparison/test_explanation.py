@@ -7,6 +7,7 @@ import pytest
 
 from loadgen.core.comparison.arms import Arm, ArmLadder, ArmRun, ArmsComparison
 from loadgen.core.comparison.assembly import compare
+from loadgen.core.comparison.draft_length import Basis
 from loadgen.core.comparison.explanation import Cause, Explanation, Fall, told
 from loadgen.core.comparison.verdict import Claim
 from loadgen.core.metrics.summary import Gauge, RequestTimes, Speculation
@@ -82,10 +83,29 @@ def test_a_share_of_steps_that_draft_makes_an_oracle_gain_less() -> None:
     assert found.oracle_length == pytest.approx(2 / (1 + 0.2 / 0.75), rel=0.01)
 
 
-def test_forced_arms_that_draft_at_other_steps_are_told() -> None:
-    """What a step has to emit is then that of other steps; how many is kept for the reader."""
-    (found, *_) = explanations(explained({1: 12.0, 4: 15.0, 16: 22.0}, coverage_ratio=0.4))
-    assert found.forced_coverage_ratio == 0.4
+def test_forced_arms_that_draft_at_other_steps_are_scaled_to_the_arms_own() -> None:
+    """Forced steps that draft twice as often as the arm's cost twice as much more than a plain one; the oracle pays for
+    the drafts that the arm has."""
+    runs = {
+        BASELINE: ladder(BASELINE, TPOTS_MS),
+        DRAFTING: covering(ladder(DRAFTING, {1: 12.0}, tokens_per_step=2), 0.4),
+    }
+    forced = {DRAFTING: {1: covering(ladder(Arm(name="f", label="F"), {1: 24.0}), 0.8)}}
+    (found,) = explanations(compare("made", "concurrency", runs, baseline=BASELINE, forced=forced, expected={}))
+    assert (found.forced_coverage_ratio, found.drafting_share) == (0.8, 0.5)
+    assert found.needed is not None
+    assert found.needed.length.value == pytest.approx(1.1, rel=0.01)
+    assert found.oracle_length == pytest.approx(2 / (1 + 0.1 / 1.2), rel=0.01)
+
+
+def test_forced_arms_of_unknown_coverage_are_taken_as_they_are() -> None:
+    """Nothing is scaled by what nobody told."""
+    runs = {BASELINE: ladder(BASELINE, TPOTS_MS), DRAFTING: ladder(DRAFTING, {1: 12.0}, tokens_per_step=2)}
+    forced = {DRAFTING: {1: ladder(Arm(name="f", label="F"), {1: 24.0})}}
+    (found,) = explanations(compare("made", "concurrency", runs, baseline=BASELINE, forced=forced, expected={}))
+    assert (found.forced_coverage_ratio, found.drafting_share) == (None, 1)
+    assert found.needed is not None
+    assert found.needed.length.value == pytest.approx(1.2, rel=0.01)
 
 
 def test_without_forced_runs_nothing_is_made_up() -> None:
@@ -196,18 +216,40 @@ def test_what_to_run_and_to_draft_follows_from_the_claims() -> None:
     part = replace(DRAFTING, name="eagle3-7", draft_tokens=7)
     runs[part] = ladder(part, {1: 5.0, 4: 5.0})
     (whole,) = compare("made", "concurrency", runs, baseline=BASELINE, expected={}).schedules
-    assert whole == schedule
+    assert [(each.draft_tokens, each.basis) for each in whole.lengths] == [
+        (7, Basis.PAYS),
+        (7, Basis.PAYS),
+        (0, Basis.DEFAULT),  # what seven tokens do at 16 was not measured
+    ]
     rates = compare("made", "request_rate_rps", runs, baseline=BASELINE, expected={})
     assert rates.schedules == ()
 
 
-def test_tokens_cost_what_the_server_costs() -> None:
-    """The price of an hour over the tokens of an hour; none without a price."""
-    runs = {BASELINE: ladder(BASELINE, TPOTS_MS)}
-    priced = compare("made", "concurrency", runs, baseline=BASELINE, expected={}, price_per_hour=3.6)
-    level = priced.baseline.levels[0]
-    assert level.output_tokens_per_s is not None
-    assert level.cost_per_million_tokens == pytest.approx(1000 / level.output_tokens_per_s)
+@pytest.mark.parametrize(
+    ("price_per_hour", "tokens_per_s", "cost"),
+    [(3.6, 1000.0, 1.0), (2.0, 250.0, 2.2222222), (2.0, 1000.0, 0.5555556), (98.32, 12_000.0, 2.2759259)],
+)
+def test_tokens_cost_what_the_server_costs(price_per_hour: float, tokens_per_s: float, cost: float) -> None:
+    """By hand: 2 an hour at 250 tokens/s are 900,000 tokens for 2, hence 2.22 for a million; of each arm and level its
+    own throughput, as a geometric mean over the repeats. None without a price."""
+
+    def giving(runs: list[ArmRun], factor: float) -> list[ArmRun]:
+        """Two repeats, one above the rate and one below it by the same factor; half of it at the second level."""
+        rates = [tokens_per_s * factor * level * spread for level in (1, 0.5) for spread in (1.25, 0.8)]
+        return [
+            replace(run, cell=replace(run.cell, rates=run.cell.rates | {"output_tokens_per_s": rate}))
+            for run, rate in zip(runs, rates, strict=True)
+        ]
+
+    two = {1: 20.0, 4: 20.0}
+    runs = {
+        BASELINE: giving(ladder(BASELINE, two, repeats=2), 1),
+        EAGLE: giving(ladder(EAGLE, two, repeats=2), 2),
+    }
+    priced = compare("made", "concurrency", runs, baseline=BASELINE, expected={}, price_per_hour=price_per_hour)
+    costs = [[level.cost_per_million_tokens for level in each.levels] for each in (priced.baseline, *priced.arms)]
+    assert costs[0] == pytest.approx([cost, 2 * cost], rel=1e-6)
+    assert costs[1] == pytest.approx([cost / 2, cost], rel=1e-6)
     free = compare("made", "concurrency", runs, baseline=BASELINE, expected={})
     assert free.baseline.levels[0].cost_per_million_tokens is None
 

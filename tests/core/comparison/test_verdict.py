@@ -28,7 +28,7 @@ def made(effects: Sequence[float], *, error: float = 0.02, metric: str = "tpot_s
     ]
 
 
-def claims(ratios: Sequence[Ratio], noise: dict[float, Ratio] | None = None) -> list[Claim]:
+def claims(ratios: Sequence[Ratio], noise: Sequence[Ratio] = ()) -> list[Claim]:
     return [verdict.claim for verdict in verdicts(ratios, noise)]
 
 
@@ -54,7 +54,7 @@ def test_a_marginal_level_is_claimed_when_the_others_are_beyond_doubt() -> None:
 
 def test_effects_within_the_noise_floor_are_not_claimed() -> None:
     """When the baseline differs from itself by up to 6 %, 5 % is none of the arm's."""
-    noise = {each.level: each for each in made([0.02, 0.02, 0.02, 0.02])}
+    noise = made([0.02, 0.02, 0.02, 0.02])
     ladder = verdicts(made([-0.4, -0.05, 0.05, 0.3], error=0.01), noise)
     assert [verdict.claim for verdict in ladder] == [
         Claim.FASTER,
@@ -72,14 +72,14 @@ def test_noise_floor_is_the_same_whichever_baseline_was_the_slower() -> None:
     """The far end of the interval, above 1 or below."""
     floors = []
     for effect in (0.02, -0.02):
-        noise = {each.level: each for each in made([effect] * 4)}
+        noise = made([effect] * 4)
         floors.append([verdict.noise_floor for verdict in verdicts(made([-0.4] * 4), noise)])
     assert floors[0] == pytest.approx(floors[1])
 
 
 def test_noise_is_of_its_own_level() -> None:
     """A level whose noise was not measured has no floor."""
-    ladder = verdicts(made([-0.05] * 4, error=0.01), {4.0: made([0.2] * 4)[1]})
+    ladder = verdicts(made([-0.05] * 4, error=0.01), made([0.2] * 4)[1:2])
     assert [verdict.noise_floor is None for verdict in ladder] == [True, False, True, True]
     assert [verdict.claim for verdict in ladder] == [
         Claim.FASTER,

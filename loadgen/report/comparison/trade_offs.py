@@ -1,0 +1,112 @@
+"""What an arm gives up where its TPOT pays, in words: said in the same breath as that it pays."""
+
+from collections.abc import Sequence
+
+from loadgen.core.comparison.arms import ArmLadder, ArmsComparison
+from loadgen.core.comparison.choice import Choice, Schedule
+from loadgen.core.comparison.draft_length import Basis
+from loadgen.core.comparison.trade_off import Effect, TradeOff
+from loadgen.core.stats.bootstrap import Estimate
+from loadgen.report.words import DASH, asked
+
+_LABELS = {
+    "e2el_s.mean": "E2EL",
+    "ttft_s.mean": "TTFT",
+    "output_tokens_per_s": "output tokens/s",
+    "goodput_rps": "goodput",
+}
+_SHORT = _LABELS | {"output_tokens_per_s": "tokens/s"}
+_MOST_LEVELS = 3
+
+
+def caveat(ladder: ArmLadder) -> str:
+    """What the other metrics do where TPOT pays; reads on from what TPOT does. Empty where they follow it.
+
+    `, but loses output tokens/s and E2EL at 16 and 32 (at 32 × 0.91 [0.89, 0.93] and 1.10 [1.08, 1.12])`.
+    """
+    parts = []
+    for effect, words in ((Effect.LOSS, "loses"), (Effect.NO_GAIN, "shows no gain in")):
+        by_metric: dict[str, list[TradeOff]] = {}
+        for each in ladder.trade_offs:
+            if each.effect is effect:
+                by_metric.setdefault(each.metric, []).append(each)
+        alike: dict[tuple[float, ...], list[list[TradeOff]]] = {}
+        for found in by_metric.values():
+            alike.setdefault(tuple(each.level for each in found), []).append(found)
+        parts += [f"{words} {_listed_at(levels, found)}" for levels, found in alike.items()]
+    return f", but {' and '.join(parts)}" if parts else ""
+
+
+def _listed_at(levels: Sequence[float], found: Sequence[Sequence[TradeOff]]) -> str:
+    """Metrics that do the same at the same levels, with their ratios at the level where the first is worst."""
+    worst = max(range(len(levels)), key=lambda place: _from_one(found[0][place].ratio))
+    names = _and([_LABELS[each[0].metric] for each in found])
+    ratios = _and([_interval(each[worst].ratio) for each in found])
+    where = f"at {asked(levels[worst])} " if len(levels) > 1 else ""
+    return f"{names} at {levels_text(levels)} ({where}× {ratios})"
+
+
+def figure_caveat(ladder: ArmLadder) -> str:
+    """The same for a figure, shortest: which metrics, at which levels."""
+    lost = [each for each in ladder.trade_offs if each.effect is Effect.LOSS]
+    flat = [each for each in ladder.trade_offs if each.effect is Effect.NO_GAIN]
+    parts = [
+        f"{words} {_and(list(dict.fromkeys(_LABELS[each.metric] for each in found)))}"
+        f" at {levels_text(sorted({each.level for each in found}))}"
+        for found, words in ((lost, "loses"), (flat, "no gain in"))
+        if found
+    ]
+    return "".join(f"; {part}" for part in parts)
+
+
+def losses(choice: Choice, comparison: ArmsComparison) -> str:
+    """What the arm of a level loses there for certain; empty where that is nothing."""
+    gains = next(each.gains for each in comparison.arms if each.arm.name == choice.arm)
+    found = gains[choice.level].trade_offs if choice.level in gains else ()
+    lost = [_LABELS[each.metric] for each in found if each.effect is Effect.LOSS]
+    return _and(lost) if lost else ""
+
+
+def choice_cost(choice: Choice, comparison: ArmsComparison) -> str:
+    """What the arm of a level does not do as well as its TPOT there: `TTFT × 1.35; no gain: E2EL`."""
+    gains = next((each.gains for each in comparison.arms if each.arm.name == choice.arm), {})
+    found = gains[choice.level].trade_offs if choice.level in gains else ()
+    parts = [f"{_SHORT[each.metric]} × {each.ratio.value:.2f}" for each in found if each.effect is Effect.LOSS]
+    flat = [_SHORT[each.metric] for each in found if each.effect is Effect.NO_GAIN]
+    parts += [f"no gain: {', '.join(flat)}"] if flat else []
+    return "; ".join(parts) or DASH
+
+
+def evidence_text(schedule: Schedule) -> str:
+    """What the entries of a table of draft lengths rest on, level by level."""
+    words = {
+        Basis.PAYS: "measured to pay at {}",
+        Basis.COSTS: "measured to cost at {}, hence 0",
+        Basis.BETWEEN: "nothing shown at {}, as at the levels on either side",
+        Basis.DEFAULT: "nothing shown at {}, hence 0 as without speculation: not a finding",
+    }
+    parts = []
+    for basis, text in words.items():
+        levels = [each.level for each in schedule.lengths if each.basis is basis]
+        if levels:
+            parts.append(text.format(levels_text(levels)))
+    return "; ".join(parts)
+
+
+def levels_text(levels: Sequence[float]) -> str:
+    """`8`, `8 and 16`, or how many from where to where."""
+    if len(levels) > _MOST_LEVELS:
+        return f"{len(levels)} levels from {asked(levels[0])} to {asked(levels[-1])}"
+    return _and([asked(level) for level in levels])
+
+
+def _and(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _interval(ratio: Estimate) -> str:
+    return f"{ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]"
+
+
+def _from_one(ratio: Estimate) -> float:
+    return max(ratio.value, 1 / ratio.value)

@@ -86,8 +86,14 @@ def test_servers_on_a_cpu_are_what_their_profiles_say(tmp_path: Path) -> None:
     cpu = [name for name in alone() if "-cpu-" in services("*", files=files)[name]["labels"]["loadgen.profile"]]
     assert cpu == ["vllm-baseline", "vllm-ngram"]
     as_rendered(files, cpu, tmp_path)
-    gpu_cache, cpu_cache = (project("*", files=each)["volumes"]["model-cache"]["name"] for each in ((MAIN,), files))
-    assert gpu_cache != cpu_cache  # root's files in the one would keep the other's user out
+
+
+@pytest.mark.parametrize("files", [(MAIN,), (MAIN, CPU)], ids=["gpu", "cpu"])
+def test_weights_are_fetched_once(files: tuple[Path, ...]) -> None:
+    """The volume is that of `loadgen profiles render`, so that experiments find what these services fetched."""
+    name = services("*", files=files)["vllm-baseline"]["labels"]["loadgen.profile"]
+    file = yaml.safe_load(rendered(name, Form.COMPOSE, [ROOT / "server_profiles"]))
+    assert project("*", files=files)["volumes"]["model-cache"] == file["volumes"]["model-cache"]
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -31,7 +31,9 @@ def compose_file(
 ) -> str:
     """A Compose file with one service, named after the profile, and the volume it keeps weights and graphs in."""
     service = compose_service(profile, port=port, devices=devices, forced_length=forced_length)
-    return _yaml({"services": {profile.name: service}, "volumes": {_CACHE: {"name": f"loadgen-{_CACHE}"}}})
+    owner = "" if container_of(profile).home.uid is not None else "-of-root"  # whose files keep others out
+    volume = {"name": f"loadgen-{_CACHE}{owner}"}
+    return _yaml({"services": {profile.name: service}, "volumes": {_CACHE: volume}})
 
 
 def compose_service(

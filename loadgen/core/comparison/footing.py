@@ -87,14 +87,14 @@ def footing(baseline: Served, arm: Served, planned: PlannedArm) -> Footing:
     if pages:
         for told, server in zip(settings, (baseline, arm), strict=True):
             told |= {name: value for name, value in _flat(server.page, ()).items() if name not in told}
-    again = planned.role in (Role.BASELINE, Role.AGAIN)
-    names = dict.fromkeys((*settings[0], *settings[1]))
     unverified = tuple(name for name in _unverified(baseline, arm) if not (pages and name in _NONE_MEANS_NONE))
-    differences = [
-        _difference(name, settings[0].get(name), settings[1].get(name), again=again)
-        for name in names
+    apart = [
+        name
+        for name in dict.fromkeys((*settings[0], *settings[1]))
         if settings[0].get(name) != settings[1].get(name) and name not in unverified
     ]
+    rules = _rules(planned, apart)
+    differences = [_difference(name, settings[0].get(name), settings[1].get(name), rules) for name in apart]
     return Footing(differences=tuple(differences), unverified=unverified, surprises=tuple(_surprises(arm, planned)))
 
 
@@ -216,14 +216,14 @@ _AT_EVERY_START = (
         holds=_close,
     ),
 )
-_OF_SPECULATION = (
-    _Rule(
-        names=re.compile(
-            r"speculates|speculation\..*|vllm_config\.speculative_config(\..*)?|speculative_.*|(.*\.)?speculative(\..*)?"
-        ),
-        standing=Standing.COMPARED,
-        reason="what the arms are compared for",
+_SPECULATION = _Rule(
+    names=re.compile(
+        r"speculates|speculation\..*|vllm_config\.speculative_config(\..*)?|speculative_.*|(.*\.)?speculative(\..*)?"
     ),
+    standing=Standing.COMPARED,
+    reason="what the arms are compared for",
+)
+_FOLLOWS = (
     _Rule(
         names=re.compile(_CAPACITY),
         standing=Standing.CONSEQUENCE,
@@ -279,8 +279,17 @@ _OF_SPECULATION = (
 )
 
 
-def _difference(setting: str, baseline: Any, arm: Any, *, again: bool) -> Difference:
-    for rule in _AT_EVERY_START if again else (*_AT_EVERY_START, *_OF_SPECULATION):
+def _rules(planned: PlannedArm, apart: Sequence[str]) -> tuple[_Rule, ...]:
+    """Those that hold for this arm: nothing follows from a speculation in which it does not differ."""
+    if planned.role in (Role.BASELINE, Role.AGAIN):
+        return _AT_EVERY_START
+    if planned.method is None and not any(map(_SPECULATION.names.fullmatch, apart)):
+        return _AT_EVERY_START
+    return (*_AT_EVERY_START, _SPECULATION, *_FOLLOWS)
+
+
+def _difference(setting: str, baseline: Any, arm: Any, rules: Sequence[_Rule]) -> Difference:
+    for rule in rules:
         if rule.names.fullmatch(setting) and rule.holds(baseline, arm):
             return Difference(setting=setting, baseline=baseline, arm=arm, standing=rule.standing, reason=rule.reason)
     return Difference(setting=setting, baseline=baseline, arm=arm, standing=Standing.UNEQUAL)

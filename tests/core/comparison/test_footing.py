@@ -114,6 +114,21 @@ def test_what_follows_from_speculation(setting: str, value: Any) -> None:
     assert [each.setting for each in again.of(Standing.UNEQUAL)] == [setting]
 
 
+@pytest.mark.parametrize(
+    ("setting", "value"), [("kv_blocks", 600), ("async_scheduling", False), ("max_model_len", 2048)]
+)
+def test_nothing_follows_from_a_speculation_that_is_not_there(setting: str, value: Any) -> None:
+    """An arm without drafts, beside a baseline without, has no excuse to differ; nor has one whose drafts are those of
+    the baseline, as far as both tell and the experiment says."""
+    other = replace(NGRAM, name="other", method=None, draft_tokens=None)
+    (found,) = footing(plain(), plain(**{setting: value}), other).differences
+    assert (found.setting, found.standing) == (setting, Standing.UNEQUAL)
+    (found,) = footing(drafting(), drafting(**{setting: value}), other).differences
+    assert found.standing is Standing.UNEQUAL
+    against_drafts = footing(drafting(), plain(**{setting: value}), other)
+    assert {each.setting: each.standing for each in against_drafts.differences}[setting] is Standing.CONSEQUENCE
+
+
 def test_it_follows_in_one_direction_only() -> None:
     """Scheduling ahead is never switched on for speculation."""
     found = footing(plain(async_scheduling=False), drafting(), NGRAM)

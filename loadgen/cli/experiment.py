@@ -19,6 +19,7 @@ from loadgen.options.experiment import load_experiment
 from loadgen.report.comparison import comparison_html, comparison_text, document_charts
 from loadgen.report.plan import plan_json, plan_text
 from loadgen.report.svg import chart_svg
+from loadgen.report.words import printable
 from loadgen.wiring.experiment import FinishedExperiment, run_experiment
 from loadgen.wiring.experiment_plan import planned
 from loadgen.wiring.experiment_report import ExperimentResult, experiment_result
@@ -35,13 +36,14 @@ def plan(
     with Reading("reading the data") as reading:
         found = planned(experiment, progress=reading)
     if as_json:
-        show(plan_json(found.plan, found.estimate, found.notes, servers=found.servers))
+        show(plan_json(found.plan, found.estimate, found.notes, servers=found.servers, starts=found.starts))
         return
     text = plan_text(
         found.plan,
         found.estimate,
         found.notes,
         servers=found.servers,
+        starts=found.starts,
         width=width_of(),
         color=sys.stdout.isatty(),
     )
@@ -88,7 +90,17 @@ def run(
         )
     if not quiet:
         show(_outcome_json(finished) if as_json else finished_text(finished))
-    raise typer.Exit(int(finished.code))
+    raise typer.Exit(int(_code(finished)))
+
+
+def _code(finished: FinishedExperiment) -> ExitCode:
+    """Where all went well, it is up to the gates, and those that failed are named."""
+    if finished.code is not ExitCode.DONE or not finished.manifest.file["gates"]:
+        return finished.code
+    result = experiment_result(finished.folder.path)
+    for gate in result.failed_gates:
+        tell(f"loadgen: gate failed: {printable(gate.candidate)} at {gate.at}: {gate.evidence}")
+    return result.code
 
 
 def reported(finished: FinishedExperiment) -> ExperimentResult | None:
@@ -119,10 +131,10 @@ def report(
 ) -> None:
     """Say what an experiment came to: does it pay, up to which load, why, and are answers left alone.
 
-    From the records of the cells that are finished. Exit code 3 when a measurement among them is invalid.
+    From the records of the cells that are finished. Exit code 3 when a measurement among them is invalid, else 1 when
+    a gate of the file failed.
     """
     result = experiment_result(folder)
-    valid = all(comparison.valid for comparison in result.ladders)
     if svg is not None:
         _write_charts(result, svg)
     if html is not None:
@@ -131,7 +143,7 @@ def report(
             tell(f"wrote {html}")
     if html is None or str(html) != "-":
         show(as_document(result) if as_json else _result_text(result))
-    raise typer.Exit(int(ExitCode.DONE if valid else ExitCode.INVALID_MEASUREMENT))
+    raise typer.Exit(int(result.code))
 
 
 def _write_charts(result: ExperimentResult, folder: Path) -> None:

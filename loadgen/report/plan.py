@@ -23,7 +23,9 @@ _ROLES = {
 _SERVERS = {"profile": "profile", "url": "running", "command": "command", "sim": "simulated"}
 
 
-def plan_json(plan: Plan, estimate: Estimate, notes: Sequence[str], *, servers: Mapping[str, str]) -> str:
+def plan_json(
+    plan: Plan, estimate: Estimate, notes: Sequence[str], *, servers: Mapping[str, str], starts: Mapping[str, str]
+) -> str:
     """Strict JSON, indented, with a newline at its end."""
     told = {
         "schema": plan.schema,
@@ -33,7 +35,7 @@ def plan_json(plan: Plan, estimate: Estimate, notes: Sequence[str], *, servers: 
         "baseline": plan.baseline.name,
         "workload_digest": plan.workload_digest,
         "digest": plan.digest,
-        "arms": [asdict(arm) | {"server": servers[arm.of]} for arm in plan.arms],
+        "arms": [asdict(arm) | {"server": servers[arm.of], "start": starts[arm.of]} for arm in plan.arms],
         "levels": [{"name": level.name, "value": level.value} | asdict(level) for level in plan.levels],
         "sittings": [
             {
@@ -57,6 +59,7 @@ def plan_text(
     notes: Sequence[str],
     *,
     servers: Mapping[str, str],
+    starts: Mapping[str, str],
     width: int = 100,
     color: bool = False,
 ) -> str:
@@ -67,6 +70,9 @@ def plan_text(
         Text("PLAN  ", style="bold cyan").append(f"{printable(plan.name)}", style="bold").append(f"  {count}"),
         *(Text(f"  ! {printable(note)}", style="yellow") for note in notes),
         text_parts.section("Arms", _arms(plan.arms, servers, room)),
+        text_parts.section(
+            "Servers, as they are started", text_parts.facts([(n, printable(s)) for n, s in starts.items()])
+        ),
         text_parts.section("Levels, in this order in every sitting", _levels(plan.levels, room)),
         text_parts.section(f"Sittings, a start of a server each, in the order {_order(plan.order)}", _sittings(plan)),
         text_parts.section("All in all", text_parts.facts(_totals(plan, estimate))),

@@ -16,7 +16,9 @@ from loadgen.core.traces.facts import TraceFacts
 from loadgen.core.units import duration_text
 from loadgen.options.experiment import ExperimentFile, ServerKind
 from loadgen.options.sim import SimOptions
+from loadgen.wiring.launch import start_words
 from loadgen.wiring.predict import modelled_server
+from loadgen.wiring.profiles import unequal_profiles
 from loadgen.wiring.run import burstiness_of
 from loadgen.wiring.sim import facts_of
 from loadgen.wiring.sweep import default_warmup
@@ -34,10 +36,14 @@ _LEAST_REPEATS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedExperiment:
-    """A plan, how its servers come to run (by arm of the file), what it comes to, and what people should know first."""
+    """A plan, how its servers come to run (by arm of the file), what it comes to, and what people should know first.
+
+    `starts` are the commands that will start them.
+    """
 
     plan: Plan
     servers: Mapping[str, ServerKind]
+    starts: Mapping[str, str]
     estimate: Estimate
     notes: tuple[str, ...]
 
@@ -76,6 +82,7 @@ def planned_over(workload: Workload, experiment: ExperimentFile) -> PlannedExper
     return PlannedExperiment(
         plan=plan,
         servers={name: arm.server for name, arm in experiment.arms.items()},
+        starts={name: start_words(arm) for name, arm in experiment.arms.items()},
         estimate=found,
         notes=tuple(_notes(experiment, plan, found, facts)),
     )
@@ -239,6 +246,7 @@ def _notes(experiment: ExperimentFile, plan: Plan, found: Estimate, facts: Trace
         yield f"{named}: what runs already is not started anew, so what differs from start to start is not seen"
         if len(running) > 1 and experiment.servers == "one_at_a_time":
             yield f"{named}: these run all the time and all at once, whatever `servers` says"
+    yield from unequal_profiles(experiment)
     yield from _on_counts(plan)
     most = max(level.load.num_requests or 0 for level in plan.levels)
     if facts.format != "synthetic" and most > facts.requests:

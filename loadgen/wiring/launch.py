@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -88,6 +89,23 @@ def launcher_of(
     return ProcessLauncher(command, log=log, kept=kept, waiting=waiting(start_timeout_s), warn=warn)
 
 
+def start_words(arm: ArmSection) -> str:
+    """How the arm's server comes to run, for people: a command line with `{port}`, without secrets."""
+    match arm.server:
+        case "url":
+            return f"runs at {arm.stored()['url']}"
+        case "sim":
+            return _in_words(("loadgen", "sim", "--port", PORT, *_sim_arguments(arm.sim_values())))
+        case "profile" if arm.launch == "compose":
+            return f"Docker Compose with the service of profile {arm.stored()['profile']}"
+        case _:
+            return _in_words(arm.arguments())
+
+
+def _in_words(arguments: Iterable[str]) -> str:
+    return shlex.join(arguments).replace(shlex.quote(PORT), PORT)
+
+
 @asynccontextmanager
 async def launched(launcher: Launcher) -> AsyncIterator[Launched]:
     """The server of a launcher: ready within the block, ended behind it."""
@@ -171,12 +189,15 @@ class _WithFile:
 
 def _sim_command(options: Mapping[str, Any], variables: Mapping[str, str]) -> ServerCommand:
     """The simulator with these options; those that the environment holds for the load do not reach it."""
-    fields = SimOptions.model_fields
-    given = [part for name, value in options.items() for part in _as_arguments(name, fields[name], value)]
     return ServerCommand(
-        arguments=(sys.executable, "-m", "loadgen", "sim", "--port", PORT, *given),
+        arguments=(sys.executable, "-m", "loadgen", "sim", "--port", PORT, *_sim_arguments(options)),
         environment={name: value for name, value in variables.items() if not name.startswith(ENVIRONMENT_PREFIX)},
     )
+
+
+def _sim_arguments(options: Mapping[str, Any]) -> list[str]:
+    fields = SimOptions.model_fields
+    return [part for name, value in options.items() for part in _as_arguments(name, fields[name], value)]
 
 
 def _as_arguments(name: str, option: FieldInfo, value: Any) -> list[str]:

@@ -12,6 +12,7 @@ from loadgen.adapters.profiles.files import ProfileFile, find_profile, load_prof
 from loadgen.adapters.profiles.model import Profile
 from loadgen.adapters.profiles.render import LOOPBACK, compose_file, kubernetes_pod, shell_command
 from loadgen.core.errors import ConfigError
+from loadgen.options.experiment import ExperimentFile
 from loadgen.options.resolve import resolve
 from loadgen.options.sim import SimOptions
 
@@ -100,9 +101,18 @@ def checked(names: Sequence[str], folders: Sequence[Path]) -> dict[str, Any]:
     }
 
 
-def unequal(found: ProfileFile, baseline: ProfileFile) -> tuple[str, ...]:
-    """In what, apart from speculation, the server of an arm is not that of its baseline."""
-    return differences(found.profile, baseline.profile)
+def unequal_profiles(experiment: ExperimentFile) -> Iterator[str]:
+    """A sentence for each arm whose server is not its baseline's but for speculation, both being started by profile."""
+    started = {
+        name: find_profile(arm.profile).profile
+        for name, arm in experiment.arms.items()
+        if arm.profile is not None and arm.server == "profile"
+    }
+    baseline = started.pop(experiment.baseline, None)
+    for name, profile in started.items():
+        unlike = () if baseline is None else differences(profile, baseline)
+        if unlike:
+            yield f"{name}: not the baseline's server in more than speculation: {'; '.join(unlike)}"
 
 
 def _in_short(found: ProfileFile) -> dict[str, Any]:

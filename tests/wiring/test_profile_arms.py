@@ -210,3 +210,23 @@ def test_the_example_is_planned() -> None:
         "eagle3": ("eagle3", 3),
         "baseline-again": (None, None),
     }
+    assert found.starts["eagle3"].startswith(
+        "vllm serve meta-llama/Llama-3.1-8B-Instruct --host 127.0.0.1 --port {port} "
+    )
+    assert not any("more than speculation" in note for note in found.notes)
+
+
+def test_what_will_be_started_is_told_and_in_what_servers_differ(tmp_path: Path) -> None:
+    """By launch; suffix decoding has a baseline of its own, and with another one it is said in what they differ."""
+    text = FILE.replace("llama-3.1-8b-eagle3", "llama-3.1-8b-suffix") + "  running: {url: 'http://user:word@h'}\n"
+    found = planned(experiment(tmp_path, text + "launch: compose\n"))
+    assert found.starts == {
+        "baseline": "Docker Compose with the service of profile llama-3.1-8b-baseline",
+        "eagle3": "Docker Compose with the service of profile llama-3.1-8b-suffix",
+        "running": "runs at http://h",
+    }
+    assert any("VLLM_USE_V2_MODEL_RUNNER 0 and 1; --async-scheduling False and none" in note for note in found.notes)
+    own = text.replace("llama-3.1-8b-baseline", "llama-3.1-8b-runner-v1-baseline")
+    assert not any("more than speculation" in note for note in planned(experiment(tmp_path, own)).notes)
+    simulated = planned(experiment(tmp_path, FILE + "launch: sim\n")).starts["eagle3"]
+    assert simulated.startswith("loadgen sim --port {port} --profile ")

@@ -1,4 +1,4 @@
-"""`loadgen export`: a stored run or sweep in a format for other tools."""
+"""`loadgen export`: a stored run, sweep, search or experiment in a format for other tools."""
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
@@ -8,13 +8,14 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from loadgen.adapters.parquet import write_records
-from loadgen.cli.stored import StoredRun, StoredSweep, load
+from loadgen.adapters.parquet import write_records, write_runs
+from loadgen.cli.export_rows import cells_document, request_places, run_rows
+from loadgen.cli.stored import Stored, StoredExperiment, StoredRun, load
 from loadgen.cli.usage import ArgumentsCommand
 from loadgen.cli.writing import as_document, tell, write
 from loadgen.core.errors import ConfigError
-from loadgen.report.csv import requests_csv, run_csv, series_csv, sweep_csv
-from loadgen.report.json import records_json, series_json, sweep_series_json
+from loadgen.report.csv import requests_csv, runs_csv, series_csv
+from loadgen.report.json import records_json, series_json, several_series_json
 from loadgen.report.vllm import vllm_json
 
 
@@ -37,11 +38,14 @@ class What(StrEnum):
 
 Kind = TypeVar("Kind", bound=StrEnum)
 
-_ONLY = {Format.PARQUET: What.REQUESTS, Format.VLLM: What.SUMMARY}
+_CAN = {Format.PARQUET: (What.REQUESTS, What.SUMMARY), Format.VLLM: (What.SUMMARY,)}
+"""What a format holds where it does not hold everything, what it holds by default first."""
 
 
 def export(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a run or of a sweep.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder of a run, a sweep, a search for a capacity or an experiment.")
+    ],
     format_name: Annotated[
         str,
         typer.Option("--format", metavar="NAME", help="csv, json, parquet, vllm (as `vllm bench serve` saves)."),
@@ -51,21 +55,23 @@ def export(
     ] = None,
     what: Annotated[
         str | None,
-        typer.Option(metavar="PART", help="summary (default), requests, or series over time; csv and json only."),
+        typer.Option(
+            metavar="PART",
+            help="summary (default; a row a run, level, probe or cell), requests (default of parquet), or series over"
+            " time (csv and json).",
+        ),
     ] = None,
 ) -> None:
-    """Write a stored run or sweep in a format for other tools, analysed anew from its records."""
+    """Write a stored run, sweep, search or experiment in a format for other tools, analysed anew from its records."""
     form = _one_of(Format, "--format", format_name)
     wanted = _wanted(form, None if what is None else _one_of(What, "--what", what))
     if form is Format.PARQUET and (output is None or str(output) == "-"):
         raise ConfigError("--format parquet: expected -o FILE; Parquet is not written to a terminal or a pipe")
     stored = load(folder)
-    runs = stored.runs if isinstance(stored, StoredSweep) else (stored,)
     if form is Format.PARQUET and output is not None:
-        rows = write_records(output, chain.from_iterable(run.records() for run in runs))
-        tell(f"wrote {rows} requests to {output}")
+        tell(f"wrote {_parquet(output, wanted, stored)} to {output}")
         return
-    write(_vllm(runs) if form is Format.VLLM else _text(form, wanted, stored, runs), output)
+    write(_vllm(stored) if form is Format.VLLM else _text(form, wanted, stored), output)
 
 
 def _one_of(kinds: type[Kind], option: str, name: str) -> Kind:
@@ -76,31 +82,41 @@ def _one_of(kinds: type[Kind], option: str, name: str) -> Kind:
 
 
 def _wanted(form: Format, what: What | None) -> What:
-    only = _ONLY.get(form)
-    if only is not None and what not in (None, only):
-        raise ConfigError(f"--what {what}: --format {form} holds {only} only")
-    return only or what or What.SUMMARY
+    can = _CAN.get(form, tuple(What))
+    if what is not None and what not in can:
+        raise ConfigError(f"--what {what}: --format {form} holds {' or '.join(can)} only")
+    return what or can[0]
 
 
-def _text(form: Format, what: What, stored: StoredRun | StoredSweep, runs: tuple[StoredRun, ...]) -> Iterable[str]:
-    sweep = stored.sweep if isinstance(stored, StoredSweep) else None
-    summary = runs[0].analysis.summary
+def _text(form: Format, what: What, stored: Stored) -> Iterable[str]:
     if what is What.REQUESTS:
-        render = requests_csv if form is Format.CSV else records_json
-        return render(chain.from_iterable(run.records() for run in runs), with_level=sweep is not None)
-    if what is What.SERIES and form is Format.CSV:
-        return series_csv(((run.level, run.analysis.summary) for run in runs), with_level=sweep is not None)
+        records = chain.from_iterable(run.records() for run in stored.runs)
+        return requests_csv(records, request_places(stored)) if form is Format.CSV else records_json(records)
     if what is What.SERIES:
-        return [series_json(summary) if sweep is None else sweep_series_json(sweep)]
+        series = ((run.place, run.result) for run in stored.runs)
+        if form is Format.CSV:
+            return series_csv(series, request_places(stored))
+        return [series_json(stored.result) if isinstance(stored, StoredRun) else several_series_json(series)]
     if form is Format.CSV:
-        return [run_csv(summary) if sweep is None else sweep_csv(sweep)]
-    return [as_document(stored.result)]
+        places, rows = run_rows(stored)
+        return [runs_csv(rows, places)]
+    return [as_document(cells_document(stored) if isinstance(stored, StoredExperiment) else stored.result)]
 
 
-def _vllm(runs: Iterable[StoredRun]) -> Iterator[str]:
-    """One object on one line; for a sweep a line a level, as results that were appended to one file."""
-    for run in runs:
-        yield from vllm_json(run.analysis.summary, run.folder.records)
+def _parquet(path: Path, what: What, stored: Stored) -> str:
+    """Writes the file; what is in it, in words. A request has its level, null for that of a single run."""
+    if what is What.SUMMARY:
+        places, rows = run_rows(stored)
+        return f"{write_runs(path, rows, places)} rows"
+    records = chain.from_iterable(run.records() for run in stored.runs)
+    return f"{write_records(path, records, request_places(stored) or {'level': float})} requests"
+
+
+def _vllm(stored: Stored) -> Iterator[str]:
+    """One object on one line; for several runs a line each, as results that were appended to one file."""
+    for run in stored.runs:
+        metadata = run.place if isinstance(stored, StoredExperiment) else {}
+        yield from vllm_json(run.result, run.folder.records, metadata)
 
 
 def register(app: typer.Typer) -> None:

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
-from loadgen.core.metrics.summary import Summary, Sweep
+from loadgen.core.metrics.summary import Summary
 from loadgen.core.record import RequestRecord
+from loadgen.report.columns import Place
 
 
 def series_json(summary: Summary) -> str:
@@ -14,10 +15,10 @@ def series_json(summary: Summary) -> str:
     return json.dumps(_series(summary), allow_nan=False) + "\n"
 
 
-def sweep_series_json(sweep: Sweep) -> str:
-    """The time series of every level: an array of `{level, series}`."""
-    levels = [{"level": level.level, "series": _series(level.summary)} for level in sweep.levels]
-    return json.dumps(levels, allow_nan=False) + "\n"
+def several_series_json(runs: Iterable[tuple[Place, Summary]]) -> str:
+    """The time series of several runs: an array of objects with the place of each and its `series`."""
+    several = [{**place, "series": _series(summary)} for place, summary in runs]
+    return json.dumps(several, allow_nan=False) + "\n"
 
 
 def _series(summary: Summary) -> dict[str, Any] | None:
@@ -26,16 +27,15 @@ def _series(summary: Summary) -> dict[str, Any] | None:
     return asdict(summary.time_series) | {"server": _plain(summary.server_series)}
 
 
-def records_json(records: Iterable[tuple[float | None, RequestRecord]], *, with_level: bool = False) -> Iterator[str]:
+def records_json(records: Iterable[tuple[Place, RequestRecord]]) -> Iterator[str]:
     """One JSON array of records, in pieces, so that a long run is never whole in memory.
 
-    `with_level` puts the key `level` in front of each.
+    What the place of a run holds stands in front of each of its records.
     """
     yield "["
     separator = "\n"
-    for level, record in records:
-        whole = {"level": level, **record_object(record)} if with_level else record_object(record)
-        yield separator + json.dumps(whole, allow_nan=False, ensure_ascii=False)
+    for place, record in records:
+        yield separator + json.dumps({**place, **record_object(record)}, allow_nan=False, ensure_ascii=False)
         separator = ",\n"
     yield "\n]\n"
 

@@ -6,8 +6,9 @@ we do not have is null or its key is missing; it is never 0.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,8 @@ _PERCENTILES = ("p50", "p75", "p90", "p95", "p99")
 Records = Callable[[], Iterable[RequestRecord]]
 
 
-def vllm_json(summary: Summary, records: Records) -> Iterator[str]:
-    """One JSON object on one line, in pieces.
+def vllm_json(summary: Summary, records: Records, metadata: Mapping[str, Any] = MappingProxyType({})) -> Iterator[str]:
+    """One JSON object on one line, in pieces. `metadata` stands at its end, as with that command's `--metadata`.
 
     `records` gives the run's records anew at each call, in the same order. The arrays have one entry a measured
     request, in the order in which requests ended; `itls`, as long as all streams together, is never whole in memory.
@@ -48,6 +49,8 @@ def vllm_json(summary: Summary, records: Records) -> Iterator[str]:
         yield ', "generated_texts": ['
         yield from _items(json.dumps(record.text or "", ensure_ascii=False) for record in _measured(records))
         yield "]"
+    for key, value in metadata.items():
+        yield f", {json.dumps(key)}: {json.dumps(value, allow_nan=False, ensure_ascii=False)}"
     yield "}\n"
 
 

@@ -23,7 +23,9 @@ from loadgen.core.record import (
     TokenSource,
 )
 from loadgen.core.request import Phase
+from loadgen.report.columns import Place
 
+LEVEL = {"level": float}
 FULL = RequestRecord(
     seq=1,
     request_id="r-1",
@@ -51,7 +53,7 @@ EMPTY = RequestRecord(
 def test_a_record_comes_back(tmp_path: Path) -> None:
     """Written and read again, records are what they were, nested parts and lists included."""
     path = tmp_path / "records.parquet"
-    assert write_records(path, [(None, FULL), (None, EMPTY)]) == 2
+    assert write_records(path, [({}, FULL), ({}, EMPTY)], LEVEL) == 2
     rows = pq.read_table(path).to_pylist()
     for row in rows:
         assert row.pop("level") is None
@@ -61,7 +63,7 @@ def test_a_record_comes_back(tmp_path: Path) -> None:
 def test_columns_are_typed_and_follow_the_record(tmp_path: Path) -> None:
     """A column a field, of its own type even when a whole file has no value, zstd, and the schema's name."""
     path = tmp_path / "records.parquet"
-    write_records(path, [(8.0, EMPTY)])
+    write_records(path, [({"level": 8.0}, EMPTY)], LEVEL)
     schema = pq.read_schema(path)
     assert schema.names == ["level", *(field.name for field in fields(RequestRecord))]
     assert schema.field("sent_ns").type == pa.int64()
@@ -78,9 +80,9 @@ def test_records_are_written_in_batches(tmp_path: Path) -> None:
     """Never more than a batch is held: when the writer asks for the next one, the earlier ones are on disk."""
     path = tmp_path / "records.parquet"
 
-    def many() -> Iterator[tuple[None, RequestRecord]]:
+    def many() -> Iterator[tuple[Place, RequestRecord]]:
         for _ in range(3 * BATCH_ROWS + 7):
-            yield None, FULL
+            yield {}, FULL
 
     assert write_records(path, many()) == 3 * BATCH_ROWS + 7
     found = pq.ParquetFile(path).metadata
@@ -100,8 +102,8 @@ def test_a_failure_leaves_no_half_file(tmp_path: Path) -> None:
     path = tmp_path / "records.parquet"
     path.write_bytes(b"old")
 
-    def breaking() -> Iterator[tuple[None, RequestRecord]]:
-        yield None, FULL
+    def breaking() -> Iterator[tuple[Place, RequestRecord]]:
+        yield {}, FULL
         raise StoreError("cut")
 
     with pytest.raises(StoreError, match="cut"):
@@ -113,7 +115,7 @@ def test_a_failure_leaves_no_half_file(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     """The message has the path and the reason."""
     with pytest.raises(StoreError, match=r"missing/records\.parquet: cannot be written: "):
-        write_records(tmp_path / "missing" / "records.parquet", [(None, FULL)])
+        write_records(tmp_path / "missing" / "records.parquet", [({}, FULL)])
 
 
 def test_without_pyarrow_the_message_says_what_to_install(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """`loadgen capacity` as a user calls it."""
 
+import csv
+import io
 import json
 import os
 import signal
@@ -61,11 +63,23 @@ def test_a_server_that_meets_its_objectives_everywhere(
     assert "concurrency 2: pass: 20 of 20 requests met the objectives" in done.stderr
     path, kept = stored(tmp_path)
     assert kept == found
+    assert path.name.startswith("capacity-"), "told from a run's folder by its name"
     assert [probe["run_id"] for probe in kept["probes"]] == sorted(run.name for run in (path / "probes").iterdir())
     page = tmp_path.parent / f"{tmp_path.name}.html"
     assert run_command_line(["report", str(path), "--json", "--html", str(page)]) == 0
     assert json.loads(capsys.readouterr().out) == found
     assert "Capacity concurrency 2 or more" in page.read_text()
+    assert run_command_line(["export", str(path), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == found
+    assert run_command_line(["export", str(path), "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert {row["search_id"] for row in rows} == {path.name}
+    told = [(row["probe"], row["level"], row["repeat"], row["verdict"], row["capacity"]) for row in rows]
+    assert told == [("1", "1", "1", "pass", "false"), ("2", "2", "1", "pass", "true")]
+    assert [float(row["slo.attainment_ratio"]) for row in rows] == [1.0, 1.0]
+    assert run_command_line(["export", str(path), "--format", "csv", "--what", "requests"]) == 0
+    requests = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert {(row["probe"], row["level"]) for row in requests} == {("1", "1"), ("2", "2")}
 
 
 def test_a_first_level_that_misses_ends_with_one(server: TruthServer, tmp_path: Path) -> None:

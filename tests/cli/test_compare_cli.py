@@ -170,7 +170,7 @@ def test_what_cannot_be_compared_is_said(
         (search, "is a search for a capacity, whose levels are its own; give runs of its probes/"),
         (sweep, "ended before its first level began"),
         (empty, "expected the folder of a run"),
-        (tmp_path, "holds 2 runs, 1 search for a capacity and 1 sweep"),
+        (tmp_path, "holds 2 runs, 1 sweep and 1 search for a capacity"),
         (sweep / "levels", f"is a part of the sweep {sweep}"),
     ):
         code, out, err = command(capsys, runs[0], path)

@@ -1,4 +1,4 @@
-"""`loadgen report` and `loadgen export` on stored runs and sweeps."""
+"""`loadgen report` and `loadgen export` on stored runs, sweeps and experiments."""
 
 import csv
 import io
@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from loadgen.adapters.store.run_folder import RunFolder
+from loadgen.adapters.store.search_folder import create_search
 from loadgen.adapters.store.sweep_folder import create_level, create_sweep
 from loadgen.cli.app import run_command_line as run_command
 from loadgen.core.analysis.analyse import analyse
@@ -21,6 +22,7 @@ from loadgen.core.metrics.summary import Sweep
 from loadgen.core.record import Failure, FailureKind, Outcome, RequestRecord, TokenSource
 from loadgen.core.request import Phase
 from loadgen.core.run import ClientFacts, Load, LoadMode, RunManifest, Target, TimingSource
+from tests.cli.experiments import stored_experiment
 
 MS = 1_000_000
 
@@ -195,6 +197,94 @@ def test_a_sweep_is_reported_from_the_records_of_its_levels(ladder: Path, tmp_pa
     assert "loadgen sweep" in (tmp_path / "sweep.html").read_text(encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an experiment: two arms at two levels in two repeats, one cell of which was never measured."""
+    out = tmp_path_factory.mktemp("runs") / "experiment-20260101-000000-000-abcdef"
+    return stored_experiment(out, requests=12, unfinished=("r2-eagle3/c2",))
+
+
+def test_an_experiment_is_reported_as_by_its_own_command(experiment: Path, tmp_path: Path, command) -> None:
+    """Text, JSON, page and exit code."""
+    own, here = (command(*words, experiment) for words in (("experiment", "report"), ("report",)))
+    assert here == own
+    assert "Does it pay" in here[1]
+    assert command("report", experiment, "--json") == command("experiment", "report", experiment, "--json")
+    page = tmp_path / "page.html"
+    assert command("report", experiment, "--html", page)[0] == own[0]
+    assert page.read_text(encoding="utf-8") == command("experiment", "report", experiment, "--html", "-")[1]
+
+
+def test_a_folder_of_results_leads_to_them(experiment: Path, stored: Path, ladder: Path, command) -> None:
+    """What lies in a folder, or what a folder is a part of, is named with its kind and its path."""
+    search = create_search(stored.parent, "capacity-20270101-000000-000-abcdef")
+    for folder, said in (
+        (
+            stored.parent,
+            f"holds 1 run, 1 sweep and 1 search for a capacity; the newest is the search for a capacity {search}",
+        ),
+        (experiment.parent, f"holds 1 experiment; the newest is the experiment {experiment}"),
+        (experiment / "cells", f"is a part of the experiment {experiment}"),
+        (experiment / "cells" / "r1-eagle3", f"is a part of the experiment {experiment}"),
+        (ladder / "levels", f"is a part of the sweep {ladder}"),
+        (stored.parent / "gone", "no such folder; expected a run, a sweep, a search for a capacity or an experiment"),
+        (stored / "manifest.json", "found a file"),
+    ):
+        for line in (["report", folder], ["export", folder, "--format", "csv"]):
+            code, out, err = command(*line)
+            assert (code, out, err.count("\n")) == (2, "", 1)
+            assert said in err
+    assert command("report", experiment / "cells" / "r1-eagle3" / "c1")[0] == 0, "a cell is a run"
+
+
+def test_export_of_an_experiment_has_a_row_a_cell(experiment: Path, tmp_path: Path, command) -> None:
+    """In CSV, JSON and Parquet alike, with what tells cells apart; which are not there is said on stderr."""
+    _, text, err = command("export", experiment, "--format", "csv")
+    table = rows(text)
+    cells = [(row["arm"], row["repeat"], row["level"], row["draft_tokens"]) for row in table]
+    assert cells == [
+        ("baseline", "1", "1", ""),
+        ("baseline", "1", "2", ""),
+        ("eagle3", "1", "1", "3"),
+        ("eagle3", "1", "2", "3"),
+        ("eagle3", "2", "1", "3"),
+        ("baseline", "2", "1", ""),
+        ("baseline", "2", "2", ""),
+    ]
+    assert {row["experiment_id"] for row in table} == {experiment.name}
+    assert {row["requests.completed"] for row in table} == {"12"}
+    assert err == f"loadgen: {experiment}: 7 of 8 cells are measured\n"
+    found = json.loads(command("export", experiment, "--format", "json")[1])
+    assert (found["schema"], found["experiment_id"], found["name"]) == ("loadgen.cells/1", experiment.name, "nightly")
+    assert [cell["summary"]["latency"]["tpot_s"]["p50"] for cell in found["cells"]] == [
+        float(row["latency.tpot_s.p50"]) for row in table
+    ]
+    target = tmp_path / "cells.parquet"
+    assert command("export", experiment, "--format", "parquet", "--what", "summary", "-o", target)[0] == 0
+    read = pq.read_table(target)
+    assert read.schema.names == list(table[0])
+    assert read["latency.tpot_s.p50"].to_pylist() == [
+        cell["summary"]["latency"]["tpot_s"]["p50"] for cell in found["cells"]
+    ]
+    assert read["draft_tokens"].to_pylist() == [None, None, 3, 3, 3, None, None]
+
+
+def test_requests_and_series_of_an_experiment_name_their_cell(experiment: Path, tmp_path: Path, command) -> None:
+    """Arm, repeat and level stand in front of each, in every format that holds them."""
+    requests = rows(command("export", experiment, "--format", "csv", "--what", "requests")[1])
+    assert len(requests) == 7 * 12
+    assert {(row["arm"], row["repeat"], row["level"]) for row in requests} >= {("eagle3", "2", "1")}
+    told = json.loads(command("export", experiment, "--format", "json", "--what", "requests")[1])
+    assert (told[-1]["arm"], told[-1]["repeat"], told[-1]["level"], told[-1]["seq"]) == ("baseline", 2, 2, 11)
+    target = tmp_path / "requests.parquet"
+    assert "wrote 84 requests" in command("export", experiment, "--format", "parquet", "-o", target)[2]
+    assert pq.read_schema(target).names[:3] == ["arm", "repeat", "level"]
+    series = json.loads(command("export", experiment, "--format", "json", "--what", "series")[1])
+    assert [each["arm"] for each in series].count("eagle3") == 3
+    lines = [json.loads(line) for line in command("export", experiment, "--format", "vllm")[1].splitlines()]
+    assert [(line["arm"], line["repeat"]) for line in lines][:3] == [("baseline", 1), ("baseline", 1), ("eagle3", 1)]
+
+
 @pytest.mark.parametrize("name", ["", "empty"])
 def test_a_folder_that_is_no_run_is_a_clear_error(tmp_path: Path, command, name: str) -> None:
     """Exit code 2 and one line that names the folder and what was expected."""
@@ -258,6 +348,10 @@ def test_export_parquet(stored: Path, ladder: Path, tmp_path: Path, command) -> 
     assert command("export", ladder, "--format", "parquet", "-o", tmp_path / "sweep.parquet")[0] == 0
     assert pq.read_table(tmp_path / "run.parquet").num_rows == 41
     assert set(pq.read_table(tmp_path / "sweep.parquet")["level"].to_pylist()) == {1.0, 4.0}
+    levels = tmp_path / "levels.parquet"
+    assert "wrote 2 rows" in command("export", ladder, "--format", "parquet", "--what", "summary", "-o", levels)[2]
+    assert pq.read_table(levels)["requests.completed"].to_pylist() == [40, 40]
+    assert pq.read_table(levels).schema.names == list(rows(command("export", ladder, "--format", "csv")[1])[0])
 
 
 def test_export_to_a_file(stored: Path, tmp_path: Path, command) -> None:
@@ -275,7 +369,7 @@ def test_export_to_a_file(stored: Path, tmp_path: Path, command) -> None:
     [
         (["--format", "parquet"], ["parquet", "-o FILE"]),
         (["--format", "parquet", "-o", "-"], ["parquet", "-o FILE"]),
-        (["--format", "parquet", "--what", "series", "-o", "x"], ["--what series", "requests only"]),
+        (["--format", "parquet", "--what", "series", "-o", "x"], ["--what series", "requests or summary only"]),
         (["--format", "vllm", "--what", "requests"], ["--what requests", "summary only"]),
         (["--format", "xml"], ["loadgen: --format: expected csv or json or parquet or vllm, got 'xml'"]),
         (["--format", "csv", "--what", "all"], ["loadgen: --what: expected summary or requests or series, got 'all'"]),

@@ -16,6 +16,8 @@ from loadgen.core.request import Phase
 from loadgen.core.server.series import ServerSeries
 from loadgen.report.csv import requests_csv, run_csv, series_csv, sweep_csv
 
+LEVEL = {"level": float}
+
 
 def read(text: str) -> list[dict[str, str]]:
     """The rows by column; every row is as wide as the header."""
@@ -27,7 +29,7 @@ def read(text: str) -> list[dict[str, str]]:
 
 def requests(records: list[RequestRecord]) -> list[dict[str, str]]:
     """Records of a single run, as CSV and back."""
-    return read("".join(requests_csv((None, record) for record in records)))
+    return read("".join(requests_csv(({}, record) for record in records)))
 
 
 def test_a_run_reads_as_agreed(analysis: Analysis, golden) -> None:
@@ -42,12 +44,12 @@ def test_a_sweep_reads_as_agreed(sweep: Sweep, golden) -> None:
 
 def test_requests_and_series_read_as_agreed(records: list[RequestRecord], analysis: Analysis, golden) -> None:
     """Header and lines of records and bins."""
-    golden.check("requests.csv", "".join(requests_csv((None, record) for record in records)))
+    golden.check("requests.csv", "".join(requests_csv(({}, record) for record in records)))
     series = replace(
         analysis.summary.time_series,
         **{field.name: getattr(analysis.summary.time_series, field.name)[:4] for field in fields(TimeSeries)[2:]},
     )
-    golden.check("series.csv", "".join(series_csv([(None, replace(analysis.summary, time_series=series))])))
+    golden.check("series.csv", "".join(series_csv([({}, replace(analysis.summary, time_series=series))])))
 
 
 def test_a_column_is_the_path_of_its_number(analysis: Analysis) -> None:
@@ -158,10 +160,10 @@ def test_any_text_keeps_its_row(category: str, text: str) -> None:
 
 def test_a_ladder_names_the_level_of_a_row(records: list[RequestRecord], analysis: Analysis) -> None:
     """Requests and bins of several levels in one file can be told apart."""
-    rows = read("".join(requests_csv([(4.0, records[1]), (8.0, records[2])], with_level=True)))
+    rows = read("".join(requests_csv([({"level": 4.0}, records[1]), ({"level": 8.0}, records[2])], LEVEL)))
     assert [row["level"] for row in rows] == ["4.0", "8.0"]
     without = replace(analysis.summary, time_series=None)
-    bins = read("".join(series_csv([(4.0, analysis.summary), (8.0, without)], with_level=True)))
+    bins = read("".join(series_csv([({"level": 4.0}, analysis.summary), ({"level": 8.0}, without)], LEVEL)))
     assert {row["level"] for row in bins} == {"4.0"}
     assert len(bins) == len(analysis.summary.time_series.sent)
 
@@ -169,16 +171,16 @@ def test_a_ladder_names_the_level_of_a_row(records: list[RequestRecord], analysi
 def test_a_bin_has_its_own_start(analysis: Analysis) -> None:
     """Starts do not add up rounding; absent medians are empty."""
     series = replace(analysis.summary.time_series, start_s=0.5, step_s=0.1)
-    rows = read("".join(series_csv([(None, replace(analysis.summary, time_series=series))])))
+    rows = read("".join(series_csv([({}, replace(analysis.summary, time_series=series))])))
     assert [row["start_s"] for row in rows[:4]] == ["0.5", "0.6", "0.7", "0.8"]
     assert rows[0]["ttft_p50_s"] == ""
 
 
 def test_the_server_s_bins_stand_beside_the_client_s(analysis: Analysis) -> None:
     """Every value of the server's series has a column; a bin that no page covers, or a run without pages, is empty."""
-    rows = read("".join(series_csv([(None, analysis.summary)])))
+    rows = read("".join(series_csv([({}, analysis.summary)])))
     assert {f"server.{field.name}" for field in fields(ServerSeries)} - set(rows[0]) == {"server.edges_s"}
     assert (float(rows[29]["server.running_requests"]), rows[30]["server.running_requests"]) == (7.6, "")
-    (bare, *_) = read("".join(series_csv([(None, replace(analysis.summary, server_series=None))])))
+    (bare, *_) = read("".join(series_csv([({}, replace(analysis.summary, server_series=None))])))
     assert bare.keys() == rows[0].keys()
     assert bare["server.gpu_power_w"] == ""

@@ -63,5 +63,6 @@ def _began(folder: Path) -> tuple[str, str]:
 
 def _counted(kinds: Iterable[FolderKind]) -> str:
     counts = Counter(kinds)
-    words = [f"{n} {kind if n == 1 else _PLURALS.get(kind, f'{kind}s')}" for kind, n in counts.items()]
+    found = [(kind, counts[kind]) for kind in FolderKind if counts[kind]]
+    words = [f"{n} {kind if n == 1 else _PLURALS.get(kind, f'{kind}s')}" for kind, n in found]
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))

@@ -13,8 +13,9 @@ from loadgen.core.analysis.columns import Columns
 from loadgen.core.comparison.arms import Arm, ArmRun, ArmsComparison, Expectation
 from loadgen.core.comparison.assembly import compare
 from loadgen.core.comparison.cell import cell_of
+from loadgen.core.comparison.gates import JudgedGate, parse_gate
 from loadgen.core.comparison.losslessness import Losslessness, Sampling, losslessness
-from loadgen.core.errors import StoreError
+from loadgen.core.errors import ExitCode, StoreError
 from loadgen.core.experiment.plan import PlannedArm, PlannedCell, Role
 from loadgen.core.metrics.summary import Summary
 from loadgen.core.record import Outcome
@@ -46,6 +47,18 @@ class ExperimentResult:
     name: str
     started_at: str
     ladders: tuple[ArmsComparison, ...]
+
+    @property
+    def failed_gates(self) -> tuple[JudgedGate, ...]:
+        """The gates that an arm failed at a level."""
+        return tuple(gate for comparison in self.ladders for gate in comparison.gates if gate.failed)
+
+    @property
+    def code(self) -> ExitCode:
+        """What a report of it ends with: invalid before a failed gate."""
+        if not all(comparison.valid for comparison in self.ladders):
+            return ExitCode.INVALID_MEASUREMENT
+        return ExitCode.GATE_FAILED if self.failed_gates else ExitCode.DONE
 
 
 @dataclass(slots=True, kw_only=True)
@@ -137,6 +150,7 @@ def _comparison(
         losslessness=texts,
         price_per_hour=manifest.file["price_per_hour"],
         notes=notes,
+        gates=[parse_gate(text) for text in manifest.file["gates"]],
     )
 
 

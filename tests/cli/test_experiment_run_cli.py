@@ -52,6 +52,17 @@ def test_an_experiment_and_its_resumption(tmp_path: Path, capsys: pytest.Capture
 
 
 @pytest.mark.slow
+def test_a_gate_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1 although all was measured, also where nothing else is printed; one that is kept changes nothing."""
+    arms = {"baseline": little(), "other": little()}
+    for gate, expected in (("requests_per_s < 100x", 1), ("requests_per_s > 100x", 0)):
+        path = experiment_file(tmp_path, arms, load={"concurrency": [1]}, gates=[gate])
+        code, out, err = command(capsys, path, "--out", tmp_path / f"out{expected}", "--quiet")
+        assert (code, out) == (expected, "")
+        assert ("gate failed: other at concurrency 1: requests_per_s is " in err) == bool(expected)
+
+
+@pytest.mark.slow
 def test_a_failed_arm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 4, and how to go on; --quiet prints nothing at all."""
     path = experiment_file(tmp_path, {"baseline": little(), "other": little("dead")}, load={"concurrency": [1]})

@@ -172,3 +172,36 @@ def test_forced_runs_and_the_model_explain_an_arm(tmp_path: Path) -> None:
     assert level.gain is not None
     assert level.explanation.perfect_drafter.value > level.gain.verdict.speedup.value > 1
     assert set(level.told.acceptance_length_by_origin) == {"counters", "per_request", "stream"}
+
+
+def gated(measured: ExperimentFolder, folder: Path, *gates: str) -> Path:
+    """The same experiment, with gates in its file."""
+    shutil.copytree(measured.path, folder)
+    path = folder / "experiment.json"
+    manifest = json.loads(path.read_text())
+    manifest["file"]["gates"] = gates
+    path.write_text(json.dumps(manifest))
+    return folder
+
+
+def test_gates_decide_how_a_report_ends(
+    measured: ExperimentFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each at each level of each ladder; one that fails is told and makes it 1, an invalid measurement 3 first."""
+    kept = gated(measured, tmp_path / "kept", "ttft_s.mean > 10000x", "error_ratio > 10%")
+    assert [len(each.gates) for each in experiment_result(kept).ladders] == [2, 2]
+    assert run_command_line(["experiment", "report", str(kept)]) == 0
+    assert "Kept 2 of 2" in " ".join(capsys.readouterr().out.split())
+    failing = gated(measured, tmp_path / "failing", "ttft_s.mean < 10000x", "error_ratio > 10%")
+    result = experiment_result(failing)
+    assert [(each.gate, each.at) for each in result.failed_gates] == [
+        ("ttft_s.mean < 10000x", "concurrency 2"),
+        ("ttft_s.mean < 10000x", "40 requests/s"),
+    ]
+    assert run_command_line(["experiment", "report", str(failing)]) == 1
+    assert "Failed other at concurrency 2: ttft_s.mean is " in " ".join(capsys.readouterr().out.split())
+    ladder = result.ladders[0]
+    verdict = replace(ladder.baseline.levels[0].measurement, valid=False)
+    level = replace(ladder.baseline.levels[0], measurement=verdict)
+    invalid = replace(ladder, baseline=replace(ladder.baseline, levels=(level,)))
+    assert replace(result, ladders=(invalid,)).code == 3

@@ -1,7 +1,7 @@
 """The options that name a target, for every command that talks to one."""
 
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -19,6 +19,12 @@ class TargetOptions(BaseModel):
         Endpoint.CHAT, "Route to use: chat, completions or responses.", panel="Target", metavar="ROUTE"
     )
     model: str | None = option(None, "Model name. Default: the server's only model.", panel="Target")
+    engine: Literal["vllm", "sglang", "tensorrt-llm", "llamacpp"] | None = option(
+        None,
+        "Engine of the server. Default: what it says itself, which a gateway before it may hide.",
+        panel="Target",
+        metavar="vllm|sglang|tensorrt-llm|llamacpp",
+    )
     api_key_env: str | None = option(
         None, "Name of the environment variable that holds the API key.", panel="Target", metavar="NAME"
     )

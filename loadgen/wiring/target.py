@@ -40,7 +40,13 @@ async def controlled(destination: Destination) -> AsyncIterator[Control]:
 async def ask_target(destination: Destination, options: TargetOptions, *, try_requests: bool = False) -> TargetFacts:
     """What the target says of itself; see `probe_target`, whose errors are raised."""
     async with controlled(destination) as control:
-        return await probe_target(control, endpoint=options.endpoint, model=options.model, try_requests=try_requests)
+        return await probe_target(
+            control,
+            endpoint=options.endpoint,
+            model=options.model,
+            engine=options.engine,
+            try_requests=try_requests,
+        )
 
 
 def _destination(

@@ -60,9 +60,14 @@ class TargetFacts:
 
 
 async def probe_target(
-    control: Control, *, endpoint: Endpoint, model: str | None = None, try_requests: bool = False
+    control: Control,
+    *,
+    endpoint: Endpoint,
+    model: str | None = None,
+    engine: str | None = None,
+    try_requests: bool = False,
 ) -> TargetFacts:
-    """Asks the target what it is, and with `try_requests` what its streams can carry.
+    """Asks the target what it is, and with `try_requests` what its streams can carry. An `engine` given is believed.
 
     Raises TargetError when the target cannot be reached or refuses the key, ConfigError when no model is given and the
     server does not have exactly one.
@@ -73,7 +78,7 @@ async def probe_target(
     entry = next((entry for entry in listing if entry.get("id") == chosen), {})
     version = await control.json_page("/version")
     health = await control.page("/health")
-    said = _own_word(version, listing)
+    said = engine or _own_word(version, listing)
     read = await _metrics(control, said)
     metrics = read.text
     engine = said or page_engine(metrics)

@@ -110,6 +110,19 @@ async def test_an_engine_is_known_by_its_own_word(serving, client_for, name):
     assert facts.capabilities == Capabilities(), "nothing is tried unless asked for"
 
 
+async def test_an_engine_that_is_named_is_believed(serving, client_for):
+    """Behind a gateway that calls itself something else, its pages are asked for all the same."""
+    table = {
+        "/v1/models": models("m", owned_by="gateway"),
+        "/version": as_json({"engine": "gateway"}),
+        "/server_info": as_json({"version": "0.5.23", "speculative_algorithm": "EAGLE3"}),
+    }
+    assert (await probe(serving, client_for, table))[0].engine == "gateway"
+    facts, _ = await probe(serving, client_for, table, engine="sglang")
+    assert (facts.engine, facts.engine_version) == ("sglang", "0.5.23")
+    assert facts.speculation is not None
+
+
 def trtllm(**pages: Any) -> dict[str, Any]:
     return {"/v1/models": models("m", owned_by="tensorrt_llm"), "/metrics": as_json([{"iter": 1}]), **pages}
 

@@ -11,8 +11,9 @@ from loadgen.adapters.store.run_folder import RunFolder
 from loadgen.core.analysis.analyse import analyse
 from loadgen.core.experiment.plan import Order, Plan, PlannedArm, PlannedCell, PlannedLevel, Role, make_plan
 from loadgen.core.run import Load, LoadMode
+from loadgen.options.experiment import ExperimentFile
 from tests.core.analysis.factory import manifest
-from tests.core.comparison.sides import DATA, OPTIONS, records
+from tests.core.comparison.sides import DATA, OPTIONS, TOKENS, records
 
 STARTED = "2026-01-01T00:00:00.000Z"
 
@@ -58,7 +59,18 @@ def stored_experiment(
     """
     arms = {"baseline": 1.0, "eagle3": 0.6} if arms is None else arms
     plan = planned(name, arms, levels, repeats, requests)
-    file = {"price_per_hour": None, "losslessness": "none", "arms": {arm: {} for arm in arms}}
+    file = ExperimentFile.model_validate(
+        {
+            "name": name,
+            "workload": {"synthetic": {"input_tokens": 100, "output_tokens": TOKENS}},
+            "load": {"concurrency": list(levels)},
+            "level": {"num_requests": requests},
+            "arms": {arm: {"url": f"http://127.0.0.1:{8000 + place}"} for place, arm in enumerate(arms)},
+            "baseline": next(iter(arms)),
+            "repeats": repeats,
+        },
+        context={"folder": out.parent},
+    ).stored()
     folder = ExperimentFolder.create(
         out,
         ExperimentManifest(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from loadgen.core.metrics.summary import Gauge, Gpus, RequestTimes, Server
 from loadgen.core.server.energy import EnergyOrigin
+from loadgen.core.server.sample import GPU_SOURCE
 from loadgen.report.words import asked, number, percent, printable, span
 
 
@@ -18,6 +19,8 @@ def server_facts(server: Server) -> list[tuple[str, str]]:
     rows.extend((label, text) for label, text in figures if text is not None)
     if missing := [label if label.startswith("KV") else label.lower() for label, text in figures if text is None]:
         rows.append(("Not told", ", ".join(missing)))
+    if server.gpus is None and GPU_SOURCE in server.pages:
+        rows.append(("GPUs", "not read"))
     if server.gpus is not None:
         rows.append(("GPUs", _gpus_text(server.gpus)))
         used = {

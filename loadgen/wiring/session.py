@@ -31,6 +31,7 @@ _COUNTS_BY_IDS = frozenset({"sglang"})
 _WITHOUT_SALT = frozenset({"llamacpp"})
 _RANDOM_SALT = "random"
 _SALT_BYTES = 8
+_OF_THIS_MACHINE = "of this machine"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,8 @@ class Session:
     @property
     def server_facts(self) -> dict[str, Any]:
         """What the server said of itself before the run."""
-        return asdict(self.facts) | {"pages": {source: page.url for source, page in self.pages.items()}}
+        local = {GPU_SOURCE: _OF_THIS_MACHINE} if self.options.local_gpus else {}
+        return asdict(self.facts) | {"pages": {source: page.url for source, page in self.pages.items()} | local}
 
     def transport(self, clock: MonotonicClock, mode: LoadMode) -> Transport:
         """A transport of its own for one run.

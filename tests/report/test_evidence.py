@@ -10,6 +10,7 @@ from loadgen.core.metrics.summary import (
     Analysis,
     Comparison,
     Gauge,
+    Gpus,
     RequestTimes,
     Server,
     Speculation,
@@ -258,6 +259,22 @@ def test_a_server_of_few_words() -> None:
     assert facts["Restarted"] == "page 0, engine 0: drafts fell"
     assert "Counters" not in facts
     assert "GPUs" not in facts
+
+
+def test_gpus_that_were_asked_for_and_gave_nothing_are_not_passed_over() -> None:
+    """No row would look as if nobody had asked; what is known of them has rows of its own."""
+    unread = Server(
+        scrapes=3, failed_scrapes=3, failed_example="page gpu at 0.0 s: HTTP 404", pages={"gpu": "http://g"}
+    )
+    facts = dict(server_facts(unread))
+    assert facts["GPUs"] == "not read"
+    assert "HTTP 404" in facts["Read"]
+    used = Gpus(count=1, utilisation_ratio=Gauge(mean=0.5, peak=1.0), memory_used_bytes=Gauge(mean=2**30, peak=2**31))
+    facts = dict(server_facts(replace(unread, gpus=used)))
+    assert facts["GPUs"] == "1 GPU"
+    assert facts["GPU use"] == "50.0% on average, 100% at most"
+    assert facts["GPU memory"] == "1.00 GiB on average, 2.00 GiB at most"
+    assert not {"GPU use", "GPU memory"} & dict(server_facts(replace(unread, gpus=Gpus(count=1)))).keys()
 
 
 def test_a_server_that_was_not_read_is_one_line() -> None:

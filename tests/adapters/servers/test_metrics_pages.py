@@ -1,6 +1,6 @@
 """Metrics pages of each engine and version, read to the samples that they mean."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ from loadgen.adapters.servers.exposition import read_page
 from loadgen.adapters.servers.pages import PAGE_ENGINES, samples
 from loadgen.adapters.servers.tensorrt_llm_iterations import IterationTotals
 from loadgen.core.server.sample import Counters, Gauges, GpuSample, ServerSample
+from loadgen.core.server.window import Reset, difference
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "metrics"
 
@@ -361,7 +362,7 @@ def test_a_line_that_cannot_be_read_is_named(line: str) -> None:
         samples("vllm", f"# TYPE vllm:prompt_tokens_total counter\n{line}\n", model="m")
 
 
-@pytest.mark.parametrize(
+PAGES = pytest.mark.parametrize(
     ("engine", "name", "model"),
     [
         ("vllm", "vllm_0.32_ngram", "gemma3-270m"),
@@ -371,6 +372,51 @@ def test_a_line_that_cannot_be_read_is_named(line: str) -> None:
         ("tensorrt-llm", "made_tensorrt_llm_1.3", "m"),
     ],
 )
+
+ELSEWHERE = (
+    "llamacpp:prompt_tokens_cached_total",
+    "trtllm_spec_decode_drafted_tokens_total",
+    "trtllm_spec_decode_accepted_tokens_total",
+)
+"""Series without which a figure is taken from another place, as of older servers."""
+
+
+@PAGES
+def test_a_page_of_a_process_started_anew(engine: str, name: str, model: str) -> None:
+    """With smaller numbers it is a reset by its counters, and with a later start by that alone."""
+    page = golden(f"{name}.txt")
+    lines = []
+    for line in page.splitlines():
+        head = line.rpartition(" ")[0]
+        kept = line.startswith("#") or head == "process_start_time_seconds"
+        lines.append(line if kept else f"{head} 0.0")
+    smaller = "\n".join([*lines, ""])
+    before, after = only(engine, page, model), only(engine, smaller, model)
+    counted = {field for field, value in asdict(before.counters).items() if value}
+    found = difference(before, after)
+    assert isinstance(found, Reset)
+    assert counted >= set(found.names) >= {"generation_tokens", "prompt_tokens"}
+    earlier, later = (replace(before, started_unix_s=start) for start in (1.0, 61.0))
+    assert difference(earlier, later) == Reset(names=("started",))
+
+
+@PAGES
+def test_a_series_that_is_missing_is_unknown_and_nothing_else_is(engine: str, name: str, model: str) -> None:
+    """Of a server that does not have it, or not yet: never zero, and no other figure suffers."""
+    page = golden(f"{name}.txt")
+    whole = asdict(only(engine, page, model).counters)
+    heads = {line.partition("{")[0].partition(" ")[0] for line in page.splitlines() if not line.startswith("#")}
+    unknown: set[str] = set()
+    for metric in sorted(heads - {"process_start_time_seconds"}):
+        kept = [line for line in page.splitlines() if not line.startswith((f"{metric}{{", f"{metric} "))]
+        counters = asdict(only(engine, "\n".join([*kept, ""]), model).counters)
+        changed = {field for field in whole if counters[field] != whole[field]}
+        assert metric in ELSEWHERE or all(counters[field] is None for field in changed), metric
+        unknown |= changed
+    assert unknown == {field for field, value in whole.items() if value is not None}
+
+
+@PAGES
 def test_a_counter_that_is_no_number_is_a_gap(engine: str, name: str, model: str) -> None:
     """Whichever line of a page says NaN: what it bears on is unknown and named, all else is as it was."""
     page = golden(f"{name}.txt")

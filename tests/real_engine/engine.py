@@ -31,7 +31,7 @@ CACHE_BLOCK_TOKENS = 128
 DRAFT_TOKENS = 4
 """Tokens an n-gram draft has."""
 
-START_S, STOP_S, SETTLE_S, COMMAND_S = 400, 30, 20, 400
+START_S, STOP_S, SETTLE_S, COMMAND_S = 600, 30, 120, 600
 _SAMPLE = re.compile(r"vllm:(?P<name>\w+)(?:\{(?P<labels>[^}]*)\})? (?P<value>\S+)")
 _POSITION = re.compile(r'position="(\d+)"')
 _PR_SET_PDEATHSIG = 1
@@ -278,10 +278,9 @@ def check_token_counts(record: dict[str, Any]) -> None:
 
 
 def check_origins_agree(summary: dict[str, Any], added: Counters) -> None:
-    """Counters and blocks are exactly equal, and the server's own; the stream agrees where each step has its event.
+    """Counters and blocks are exactly equal, and the server's own; the stream loses steps at most, and then is doubted.
 
-    Of sampled text a few steps share an event with the next: what ends inside a character, or what a busy front end
-    sends together. Then, and only then, is the stream doubted.
+    Some steps share an event with the next: what ends inside a character, or what a busy front end sends together.
     """
     speculation = summary["speculation"]
     assert {view["origin"] for view in speculation["views"]} == {"counters", "per_request", "stream"}
@@ -295,9 +294,8 @@ def check_origins_agree(summary: dict[str, Any], added: Counters) -> None:
         assert told["left_value"] == told["right_value"] == added[name]
         assert (told["allowed"], told["agrees"]) == ([0, 0], True)
     steps = pairs["counters", "stream", "decode_steps"]
-    assert 0 <= steps["difference"] <= max(steps["allowed"][1], 0.05 * steps["left_value"])
+    assert 0 <= steps["difference"] < 0.5 * steps["left_value"]
+    assert steps["agrees"] == (steps["difference"] <= steps["allowed"][1])
     findings = {finding["kind"] for finding in summary["verdict"]["findings"]}
-    if steps["agrees"]:
-        assert all(each["agrees"] for each in speculation["agreement"]), speculation["agreement"]
-        assert "acceptance_disagrees" not in findings
+    assert all(each["agrees"] for each in speculation["agreement"]) == ("acceptance_disagrees" not in findings)
     assert findings.isdisjoint({"foreign_traffic", "server_partly_read", "scrape_failed"})

@@ -190,7 +190,7 @@ def test_reports_and_exports_carry_the_acceptance(repetitive: Measured, tmp_path
     page = tmp_path / "report.html"
     shown = loadgen("report", folder, "--html", page)
     assert shown.code == 0, shown.stderr
-    assert f"length {length:.3g}" in shown.stdout
+    assert f"{length:.3g} tokens over" in shown.stdout
     assert "acceptance" in page.read_text().lower()
     exported = loadgen("export", folder, "--format", "vllm")
     assert exported.code == 0, exported.stderr

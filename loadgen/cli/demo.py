@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from loadgen.cli.experiment import finished_text, reported
+from loadgen.cli.experiment import finished_text, result_of, save_page
 from loadgen.cli.experiment_progress import ExperimentProgress
 from loadgen.cli.writing import as_document, show, tell
 from loadgen.wiring.demo import DEMO, demo_experiment
@@ -25,11 +25,13 @@ def demo(
     """
     display = ExperimentProgress(enabled=True, silent=False)
     finished = asyncio.run(run_experiment(demo_experiment(seed), out=out, display=display))
+    result = result_of(finished)
     if not json_output:
-        show(finished_text(finished))
-        tell(f"the experiment's file, to copy for one of your own: {DEMO}")
-    elif (result := reported(finished)) is not None:
+        show(finished_text(finished, result))
+    elif result is not None:
         show(as_document(result))
+    save_page(finished, result, told=True)
+    tell(f"the experiment's file, to copy for one of your own: {DEMO}")
     raise typer.Exit(int(finished.code))
 
 

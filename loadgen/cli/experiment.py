@@ -88,36 +88,41 @@ def run(
                 progress=reading if not (no_progress or quiet) else None,
             )
         )
+    result = result_of(finished)
     if not quiet:
-        show(_outcome_json(finished) if as_json else finished_text(finished))
-    raise typer.Exit(int(_code(finished)))
+        show(_outcome_json(finished) if as_json else finished_text(finished, result))
+    save_page(finished, result, told=not (quiet or as_json))
+    raise typer.Exit(int(_code(finished, result)))
 
 
-def _code(finished: FinishedExperiment) -> ExitCode:
+def _code(finished: FinishedExperiment, result: ExperimentResult | None) -> ExitCode:
     """Where all went well, it is up to the gates, and those that failed are named."""
-    if finished.code is not ExitCode.DONE or not finished.manifest.file["gates"]:
+    if finished.code is not ExitCode.DONE or result is None:
         return finished.code
-    result = experiment_result(finished.folder.path)
     for gate in result.failed_gates:
         tell(f"loadgen: gate failed: {printable(gate.candidate)} at {gate.at}: {gate.evidence}")
     return result.code
 
 
-def reported(finished: FinishedExperiment) -> ExperimentResult | None:
-    """What an experiment that came to its end came to, also left as a page in its folder; None of another."""
+def result_of(finished: FinishedExperiment) -> ExperimentResult | None:
+    """What an experiment that came to its end came to; None of another, and of one that holds nothing to compare."""
     plan, done = finished.manifest.plan, finished.folder.finished()
     if finished.interrupted or not any(cell.arm == plan.baseline and cell.name in done for cell in plan.cells):
         return None
-    result = experiment_result(finished.folder.path)
-    page = finished.folder.path / "report.html"
-    write([comparison_html(*result.ladders)], page)
-    tell(f"report to look at: {page}")
-    return result
+    return experiment_result(finished.folder.path)
 
 
-def finished_text(finished: FinishedExperiment) -> str:
+def save_page(finished: FinishedExperiment, result: ExperimentResult | None, *, told: bool) -> None:
+    """Leaves the report as a page in the experiment's folder, once all else is said. Raises StoreError."""
+    if result is not None:
+        page = finished.folder.path / "report.html"
+        write([comparison_html(*result.ladders)], page)
+        if told:
+            tell(f"report to look at: {page}")
+
+
+def finished_text(finished: FinishedExperiment, result: ExperimentResult | None) -> str:
     """The report, and what became of the cells."""
-    result = reported(finished)
     return ("" if result is None else f"{_result_text(result)}\n") + _outcome_text(finished)
 
 

@@ -1,5 +1,6 @@
 """An experiment from its file to its folder, begun or resumed."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -9,10 +10,17 @@ from typing import Any
 import msgspec
 
 from loadgen import __version__
-from loadgen.adapters.store.experiment_folder import CellEnd, CellState, ExperimentFolder, ExperimentManifest
+from loadgen.adapters.launch.checks import check_program
+from loadgen.adapters.store.experiment_folder import (
+    EXPERIMENT,
+    CellEnd,
+    CellState,
+    ExperimentFolder,
+    ExperimentManifest,
+)
 from loadgen.adapters.store.run_folder import new_run_id
 from loadgen.core.comparison.footing import Served
-from loadgen.core.errors import ConfigError, ExitCode
+from loadgen.core.errors import ConfigError, ExitCode, StoreError
 from loadgen.core.experiment.plan import Plan
 from loadgen.options.experiment import ExperimentFile
 from loadgen.wiring.execute import host_facts
@@ -77,7 +85,13 @@ async def run_experiment(
         if beyond is not None and resume is None and not over_budget:
             raise ConfigError(f"budget: {beyond}; give it more time, or --yes to run it all the same")
         _check_servers(experiment, found.plan)
-        folder = _new(out, experiment, found.plan, workload) if resume is None else ExperimentFolder.open(resume)
+        if resume is None:
+            if (begun := _begun_before(out, found.plan)) is not None:
+                display.tell(f"{begun} has a part of this experiment; --resume {begun} goes on there")
+            folder = _new(out, experiment, found.plan, workload)
+            display.tell(f"what is measured goes to {folder.path}")
+        else:
+            folder = ExperimentFolder.open(resume)
         with folder.locked():
             manifest = folder.load_manifest()
             if resume is not None:
@@ -116,11 +130,31 @@ def _new(out: Path, experiment: ExperimentFile, plan: Plan, workload: Workload) 
     return ExperimentFolder.create(out / experiment_id, manifest)
 
 
+def _begun_before(out: Path, plan: Plan) -> Path | None:
+    """The latest folder of the same experiment that lacks cells."""
+    for path in sorted(out.glob(f"*/{EXPERIMENT}"), reverse=True):
+        folder = ExperimentFolder(path.parent)
+        try:
+            if folder.load_manifest().plan.digest == plan.digest and len(folder.finished()) < len(list(plan.cells)):
+                return folder.path
+        except StoreError:
+            continue
+    return None
+
+
 def _check_servers(experiment: ExperimentFile, plan: Plan) -> None:
-    """Raises ConfigError for a profile, a variable and GPUs that are not there, before anything is started."""
+    """Raises ConfigError for a profile, program, variable and GPUs that are not there, before anything is started."""
     check_local_gpus(experiment.session_options())
     for arm in plan.arms:
-        launcher_of(experiment.arms[arm.of], log=Path(), kept=Path(), start_timeout_s=experiment.start_timeout)
+        section = experiment.arms[arm.of]
+        launcher_of(section, log=Path(), kept=Path(), start_timeout_s=experiment.start_timeout)
+        if section.command is not None:
+            environment = {**os.environ, **section.environment(os.environ)}
+            folder = Path() if section.workdir is None else section.workdir
+            try:
+                check_program(section.command, environment=environment, folder=folder)
+            except ConfigError as fault:
+                raise ConfigError(f"arms.{arm.of}: {fault}") from None
 
 
 def _check_same(manifest: ExperimentManifest, experiment: ExperimentFile, plan: Plan) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -72,6 +73,42 @@ def test_a_failed_arm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "\na little one: 1 of 2 cells are measured, 1 failed\n" in out
     assert f"the rest can be run with --resume {begun(path).path}\n" in out
     assert command(capsys, path, "--resume", begun(path).path, "--quiet") == (4, "", "")
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_full(tmp_path: Path) -> None:
+    """Exit code 2 with the file, no server is left, and what was measured stays to go on from.
+
+    Where only the page of the report has no room, the report is printed all the same.
+    """
+    path = experiment_file(tmp_path, {"baseline": little()}, noise="aa", load={"concurrency": [1]})
+    line = [sys.executable, "-m", "loadgen", "experiment", "run", str(path), "--out", str(tmp_path / "out")]
+
+    def limited(most_bytes: int, *more: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [*line, *more],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes)),
+        )
+
+    manifest = 8_000  # more than a manifest of a cell has, less than its summary
+    full = limited(manifest)
+    assert full.returncode == 2
+    assert re.search(
+        r"^loadgen: .*/r1-baseline/c1/summary.json: cannot be written: File too large$", full.stderr, re.MULTILINE
+    )
+    folder = begun(path)
+    assert not list(folder.path.glob("*.kept.json"))
+    assert folder.ends() == {}
+    page = limited(40_000, "--resume", str(folder.path))
+    assert page.returncode == 2
+    assert "report.html: cannot be written" in page.stderr
+    assert "Does it pay" in page.stdout
+    assert "2 of 2 cells are measured" in page.stdout
+    assert not (folder.path / "report.html").exists()
 
 
 def test_a_budget_that_does_not_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,16 +41,19 @@ def experiment_file(folder: Path, arms: dict[str, Any] | None = None, **changes:
 
 
 class Watcher:
-    """Keeps what a display is told; calls `on_cell` with the title of each run that begins."""
+    """Keeps what a display is told; calls `on_cell` with the title of each run that begins, `on_line` with a line."""
 
-    def __init__(self, on_cell: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self, on_cell: Callable[[str], None] = lambda _: None, on_line: Callable[[str], None] = lambda _: None
+    ) -> None:
         self.lines: list[str] = []
         self.titles: list[str] = []
         self.left_s: list[float | None] = []
-        self._on_cell = on_cell
+        self._on_cell, self._on_line = on_cell, on_line
 
     def tell(self, line: str) -> None:
         self.lines.append(line)
+        self._on_line(line)
 
     def starting(self, title: str, waited_s: float, last_line: str | None, left_s: float | None) -> None:
         """Nothing: little servers are not waited for."""

@@ -96,7 +96,7 @@ def test_what_is_remarkable_about_the_footing(finished: FinishedExperiment, watc
     unverified, *lengths = finished.remarks
     assert unverified.startswith("not verified to be equal, since not every server tells: prefix_caching, ")
     assert "dtype" not in unverified
-    assert watcher.lines == [unverified]
+    assert watcher.lines == [f"what is measured goes to {finished.folder.path}", unverified]
     assert lengths == [
         f"other at {level}: answers have 5.0 tokens on average, those of the baseline 3.0" for level in ("c1", "c2")
     ]
@@ -109,6 +109,42 @@ def test_nothing_is_left_to_resume(finished: FinishedExperiment) -> None:
     again = run(path.parents[1] / "experiment.yaml", resume=path)
     assert (again.ends, again.remarks) == (finished.ends, finished.remarks)
     assert {file: (path / file).stat().st_mtime_ns for file in tree(path) if file != "lock"} == before
+
+
+def test_a_signal_between_two_parts_is_heard(tmp_path: Path) -> None:
+    """While nothing is under way that could be ended: no run begins, and no other server is started."""
+
+    def interrupt(line: str) -> None:
+        if line.startswith("not verified"):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    watcher = Watcher(on_line=interrupt)
+    finished = run(experiment_file(tmp_path), watcher=watcher)
+    assert (finished.code, states(finished)) == (ExitCode.INTERRUPTED, {})
+    baseline, other = finished.manifest.plan.sittings
+    assert finished.folder.sitting(baseline).starts[0].stopped == "asked"
+    assert finished.folder.sitting(other).starts == ()
+
+
+def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+    """Is missed before anything is started, by the name of its arm."""
+    arms = {"baseline": little(), "other": {"command": "no-such-engine --port {port}"}}
+    with pytest.raises(ConfigError, match=r"^arms\.other: no-such-engine: expected a program"):
+        run(experiment_file(tmp_path, arms))
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_experiment_begun_before_is_named(tmp_path: Path) -> None:
+    """When it is run anew although cells are missing; not another one's folder, and not one that is through."""
+    arms = {"baseline": little(), "other": little("dead")}
+    first = run(experiment_file(tmp_path, arms, load={"concurrency": [1]}))
+    watcher = Watcher()
+    run(experiment_file(tmp_path, load={"concurrency": [1]}), watcher=watcher)
+    assert not any("--resume" in line for line in watcher.lines)
+    again = run(experiment_file(tmp_path, arms, load={"concurrency": [1]}), watcher=watcher)
+    hints = [line for line in watcher.lines if "--resume" in line]
+    assert hints == [f"{first.folder.path} has a part of this experiment; --resume {first.folder.path} goes on there"]
+    assert again.folder.path != first.folder.path
 
 
 def killed(path: Path, hang: Path) -> None:

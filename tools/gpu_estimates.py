@@ -109,7 +109,7 @@ def written(text: str) -> str:
     """The document with its tables as they are now. Raises ValueError where a mark is missing."""
     for name, rows in (("memory", memory()), ("time", time())):
         table = "\n".join(rows)
-        text, count = re.subn(rf"(<!-- {name} -->\n).*?(\n<!-- end -->)", rf"\g<1>{table}\g<2>", text, flags=re.DOTALL)
+        text, count = re.subn(rf"(<!-- {name} -->\n)[^<]*(<!-- end -->)", rf"\g<1>{table}\n\g<2>", text)
         if count != 1:
             raise ValueError(f"{DOC}: expected one <!-- {name} --> … <!-- end -->, found {count}")
     return text

@@ -79,10 +79,11 @@ def test_claims_are_there() -> None:
 
 def test_the_job_runs_our_image_as_its_user() -> None:
     """Of this version; the command's options are read without a complaint, and it writes where a volume is."""
+    for spec in (job()["spec"], of("Pod")[0]["spec"]):
+        (container,), context = spec["containers"], spec["securityContext"]
+        assert container["image"] == f"loadgen:{__version__}"
+        assert image_of("loadgen")["USER"] == f"{context['runAsUser']}:{context['runAsGroup']}"
     (container,) = job()["spec"]["containers"]
-    assert container["image"] == f"loadgen:{__version__}"
-    context = job()["spec"]["securityContext"]
-    assert image_of("loadgen")["USER"] == f"{context['runAsUser']}:{context['runAsGroup']}"
     command, *arguments = container["args"]
     assert command == "sweep"
     given = {name.removeprefix("--").replace("-", "_"): text for name, _, text in (a.partition("=") for a in arguments)}

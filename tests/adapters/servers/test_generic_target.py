@@ -1,10 +1,12 @@
 """What a target tells before a run, asked over real sockets."""
 
+import asyncio
 import json
 import socket
 import threading
 from typing import Any
 
+import httpx2
 import pytest
 
 from loadgen.adapters.servers.control import Control
@@ -353,6 +355,21 @@ async def test_an_endless_page_is_cut(serving, client_for):
     page = (200, "text/plain", b"vllm:a 1\n" + b"# x\n" * 2_000_000)
     facts, _ = await probe(serving, client_for, {"/v1/models": models("m"), "/metrics": page})
     assert (facts.metrics_path, facts.engine) == ("/metrics", "vllm")
+
+
+async def test_a_page_that_drips_is_given_up():
+    """Each byte comes in time, and the whole never does: an optional page does not hold up a run for ever."""
+
+    class Drip(httpx2.AsyncByteStream):
+        async def __aiter__(self):
+            while True:
+                yield b"#"
+                await asyncio.sleep(0.01)
+
+    transport = httpx2.MockTransport(lambda request: httpx2.Response(200, stream=Drip()))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://server") as client, asyncio.timeout(5):
+        with pytest.raises(httpx2.ReadTimeout, match=r"not whole within 0.15 s"):
+            await Control(client).fetch("GET", "/metrics", httpx2.Timeout(0.05))
 
 
 async def test_optional_pages_that_break_are_pages_that_are_not_there(client_for):

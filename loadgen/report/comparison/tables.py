@@ -82,8 +82,9 @@ def step_table(comparison: ArmsComparison) -> TextTable:
                     )
                 )
     return TextTable(
-        caption="Has to emit: measured with no draft accepted, for steps that draft as often as the arm's. Steps: emits"
-        " over has to emit. Left: measured over that; what steps do not explain, such as the prompts of other requests.",
+        caption="Has to emit: measured with no draft accepted, for steps that draft as often as the arm's. Steps:"
+        " emits over has to emit. Left: measured over that; what steps do not explain, such as the prompts of other"
+        " requests.",
         titles=("", "emits", "has to emit", "steps", "measured", "left"),
         rows=tuple(rows),
         spare=(3,),

@@ -148,7 +148,7 @@ def _check_servers(experiment: ExperimentFile, plan: Plan) -> None:
     for arm in plan.arms:
         section = experiment.arms[arm.of]
         launcher_of(section, log=Path(), kept=Path(), start_timeout_s=experiment.start_timeout)
-        if section.command is not None:
+        if section.command is not None and section.launch != "compose":
             environment = {**os.environ, **section.environment(os.environ)}
             folder = Path() if section.workdir is None else section.workdir
             try:

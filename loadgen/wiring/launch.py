@@ -158,7 +158,7 @@ def _composed(
     profile = find_profile(arm.profile).profile
     if shutil.which(DOCKER_COMPOSE[0], path=variables.get("PATH")) is None:
         raise ConfigError(f"profile {arm.profile}: launch: compose takes Docker Compose, and there is no `docker` here")
-    file = log.with_name("compose.yaml")
+    file = log.parent / "compose.yaml"
     service = ComposeService(
         file=file,
         service=profile.name,

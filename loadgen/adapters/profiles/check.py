@@ -27,6 +27,9 @@ VLLM_SINCE: Mapping[DraftMethod, Version] = {
 }
 """From which version of vLLM's present engine on a method can be counted on."""
 
+_ASYNCHRONOUS_NGRAM: Version = (0, 33)
+"""Before this version of vLLM the second model runner, too, schedules synchronously when text is looked up."""
+
 _FIELDS_OF_THEIR_OWN = {
     "method": "speculation.method",
     "model": "speculation.model",
@@ -174,10 +177,12 @@ def _vllm_method(found: ProfileFile, profile: Profile, runner: str | None) -> It
     if method is DraftMethod.DSPARK and runner == "0":
         yield _at(found, f"dspark takes the second model runner: expected {_RUNNER}: 1", "environment", _RUNNER)
     synchronous = method.value in ("ngram", "suffix") or speculation.config.get("disable_padded_drafter_batch")
-    if runner == "0" and synchronous and profile.arguments.get("async-scheduling") is not False:
+    on_any_runner = version is not None and version < _ASYNCHRONOUS_NGRAM
+    if synchronous and (runner == "0" or on_any_runner) and profile.arguments.get("async-scheduling") is not False:
+        runners = "any" if on_any_runner else "the first"
         yield _at(
             found,
-            f"on the first model runner {method} turns asynchronous scheduling off, which the baseline keeps:"
+            f"on {runners} model runner {method} turns asynchronous scheduling off, which the baseline keeps:"
             " expected async-scheduling: false",
             "arguments",
         )
@@ -190,8 +195,9 @@ def _vllm_method(found: ProfileFile, profile: Profile, runner: str | None) -> It
         if isinstance(sequences, int) and ranges[-1][1] < sequences:
             yield _at(
                 found,
-                f"ends at {ranges[-1][1]}, and the server takes {sequences} at once (max-num-seqs)",
+                f"ends at {ranges[-1][1]}, and the server takes {sequences} (max-num-seqs): the last range goes on",
                 *("speculation", "draft_tokens_by_batch"),
+                fatal=False,
             )
 
 

@@ -36,6 +36,21 @@ case " $* " in *" up "*) exec {sys.executable} -S {SERVER} "$LOADGEN_SERVER_PORT
     )
 
 
+def simulating(folder: Path, name: str, *, speed: float) -> Path:
+    """An engine, or Docker Compose, behind which the simulator of the same profile answers."""
+    _program(folder / "bin" / "nvidia-smi", f"echo {shlex.quote(_ONE_GPU)}")
+    sim = f"exec {sys.executable} -m loadgen sim --speed {speed} --port"
+    found = """port=$LOADGEN_SERVER_PORT
+case " $* " in *" down "*) exit 0 ;; *eagle3*) arm=eagle3 ;; *) arm=baseline ;; esac
+previous=
+for argument in "$@"; do
+  [ "$previous" = --port ] && port=$argument
+  previous=$argument
+done
+"""
+    return _program(folder / "bin" / name, f'{found}{sim} "$port" --profile "llama-3.1-8b-$arm"')
+
+
 def path_with(program: Path) -> str:
     """The PATH of this process with the program's folder first."""
     return f"{program.parent}{os.pathsep}{os.environ['PATH']}"

@@ -257,7 +257,10 @@ def test_experiments_of_other_requests_are_refused(
     hotter = stored_experiment(tmp_path / "hotter", options=OPTIONS | {"temperature": 1.0})
     code, out, err = command(capsys, experiments[0], reseeded)
     assert (code, out) == (2, "")
-    assert "nightly at concurrency 1 of baseline: requests is" in err
+    assert (
+        "nightly at concurrency 1 of baseline: digest of the requests (seeds and place in the data included) is" in err
+    )
+    assert len(err.splitlines()) == 1 + 4, "a line for each level of each arm"
     assert "temperature is 1.0, at the baseline 0.0" in command(capsys, experiments[0], hotter)[2]
     code, out, _ = command(capsys, experiments[0], reseeded, "--allow-unlike", "--json")
     assert code == 0

@@ -19,6 +19,7 @@ COMPARE_SCHEMA = "loadgen.compare/1"
 
 _GAPS = ("icl_s", "itl_s")
 _OF_OBJECTIVES = ("goodput_rps", "attainment_ratio")
+_DIGEST_SHOWN = 12
 _OF_ACCEPTANCE = ("acceptance_length", "acceptance_ratio")
 
 
@@ -200,7 +201,17 @@ def _differences(baseline: Side, side: Side) -> tuple[Difference, ...]:
     apart = differences(baseline.workload, side.workload)
     if apart or side.arm is None or baseline.requests == side.requests:
         return apart
-    return (Difference(setting="requests", baseline=baseline.requests, candidate=side.requests),)
+    return (
+        Difference(
+            setting="digest of the requests (seeds and place in the data included)",
+            baseline=_short(baseline.requests),
+            candidate=_short(side.requests),
+        ),
+    )
+
+
+def _short(digest: str | None) -> str | None:
+    return None if digest is None else digest[:_DIGEST_SHOWN]
 
 
 def _listed(levels: _Levels) -> str:

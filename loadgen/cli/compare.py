@@ -51,8 +51,9 @@ def compare(
 ) -> None:
     """Compare runs with a baseline, level by level: folders of runs, sweeps and experiments, or JSON results.
 
-    Experiments meet arm by arm. JSON may come from Loadgen (summaries), vllm bench serve, GuideLLM or AIPerf. Runs of
-    other workloads are refused.
+    Experiments meet arm by arm. JSON may come from Loadgen (summaries), vllm bench serve, GuideLLM or AIPerf.
+
+    Runs of other workloads are refused.
     """
     gates = [parse_gate(text) for text in fail_on or ()]
     gates += [parse_gate(text, certain=True) for text in fail_on_interval or ()]

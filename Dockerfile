@@ -24,6 +24,8 @@ RUN useradd --uid 10001 --user-group --create-home --shell /usr/sbin/nologin loa
 COPY --from=build /opt/loadgen /opt/loadgen
 USER 10001:10001
 WORKDIR /data
+# Process 1 hears only what it listens for: Python listens for SIGINT from its first moment, for SIGTERM once we ask it to.
+STOPSIGNAL SIGINT
 ENTRYPOINT ["loadgen"]
 CMD ["--help"]
 

@@ -166,7 +166,7 @@ def _estimate(experiment: ExperimentFile, plan: Plan, lengths: _Lengths) -> Esti
         output_tokens=lengths.output_tokens,
         cooldown_s=experiment.cooldown,
         together=experiment.servers == "together",
-        price_per_hour=experiment.price_per_hour,
+        price_per_hour=experiment.price,
         basis=tuple(_basis(experiment, lengths)),
     )
 

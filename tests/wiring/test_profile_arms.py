@@ -134,6 +134,18 @@ def test_a_profile_beside_the_experiment_is_meant_from_there(tmp_path: Path) -> 
     assert told[0]["profile"] == "mine-eagle3"
 
 
+def test_profiles_tell_the_price_where_the_file_does_not(tmp_path: Path) -> None:
+    """If all are started, and agree; it is part of what is stored, and of the plan's estimate."""
+    told = experiment(tmp_path)
+    assert (told.price, told.stored()["price_per_hour"]) == (3.5, 3.5)
+    estimate = planned(told).estimate
+    assert estimate.duration_s is not None
+    assert estimate.price == pytest.approx(estimate.duration_s / 3600 * 3.5)
+    assert experiment(tmp_path, FILE + "price_per_hour: 2\n").price == 2
+    assert experiment(tmp_path, FILE + "launch: sim\n").price is None
+    assert experiment(tmp_path, FILE.replace("llama-3.1-8b-baseline", "llama-3.3-70b-baseline")).price is None
+
+
 async def test_an_engine_on_the_path_is_started(tmp_path: Path) -> None:
     """With the profile's options and environment; a secret comes from the environment and not into the log."""
     variables = {**os.environ, "PATH": path_with(fake_engine(tmp_path, "vllm")), "HF_TOKEN": "my own secret"}

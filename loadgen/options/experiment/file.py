@@ -14,7 +14,7 @@ from loadgen.core.errors import ConfigError
 from loadgen.core.experiment.plan import Order, PlannedArm, Role
 from loadgen.core.request import Endpoint
 from loadgen.options.experiment.arm import LENGTH, ArmSection
-from loadgen.options.experiment.profile import Launch
+from loadgen.options.experiment.profile import Launch, price_per_hour
 from loadgen.options.experiment.section import Section
 from loadgen.options.experiment.workload import LevelSection, LoadSection, SyntheticSection, WorkloadSection
 from loadgen.options.fields import DurationSeconds, Texts
@@ -131,6 +131,14 @@ class ExperimentFile(Section):
             self._check_forced()
         return self
 
+    @property
+    def price(self) -> float | None:
+        """What an hour of the machine costs: as the file says, else as the profiles of all arms do."""
+        started = [arm.profile for arm in self.arms.values() if arm.server == "profile" and arm.profile is not None]
+        if self.price_per_hour is not None or len(started) < len(self.arms):
+            return self.price_per_hour
+        return price_per_hour(started)
+
     def session_options(self, url: str = _ANY_URL) -> CommonOptions:
         """What is sent and how, for the server at that URL. The ladder is not in it."""
         return self._options(url)
@@ -149,6 +157,7 @@ class ExperimentFile(Section):
         load = self.load.model_dump(mode="json", exclude_none=True)
         if load.get("burstiness") == float("inf"):
             load["burstiness"] = "inf"
+        values["price_per_hour"] = self.price
         return values | {"load": load, "arms": {name: arm.stored() for name, arm in self.arms.items()}}
 
     def _options(self, url: str, **ladder: Any) -> SweepOptions:

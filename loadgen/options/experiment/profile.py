@@ -1,6 +1,6 @@
 """An arm that names a server profile: what it is once the profile is read."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -54,6 +54,12 @@ def with_profile(arm: Mapping[str, Any], folder: Path, *, port: str, length: str
             "forced": {"arguments": arguments, "env": dict(forcing.environment)},
         }
     return {**arm, "launch": launch, **told}
+
+
+def price_per_hour(profiles: Iterable[str]) -> float | None:
+    """What the machine of these profiles costs an hour; None where they do not agree or one does not say."""
+    prices = {find_profile(name).profile.price_per_hour for name in profiles}
+    return prices.pop() if len(prices) == 1 else None
 
 
 def as_seen_from(folder: Path, name: str) -> str:

@@ -4,15 +4,17 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 
 from loadgen.cli.output import width_of
-from loadgen.cli.progress import RunProgress
 from loadgen.cli.writing import put, tell
 from loadgen.core.units import duration_text
 from loadgen.engine.live import LiveCounts
 
 _MINUTE_S = 60.0
+_REFRESH_S = 0.2
+_SILENT_S = 5.0
+_SHARE_THAT_TELLS = 0.02
 
 
 class ExperimentProgress:
@@ -38,48 +40,85 @@ class ExperimentProgress:
         left = "" if left_s is None else f" · {_left(max(0.0, left_s - waited_s))}"
         said = f"{title} · starting for {duration_text(round(waited_s))}{left} · {last_line or ''}"
         if self._enabled and sys.stderr.isatty():
-            put(sys.stderr, f"\r\033[K{said[: width_of() - 1]}")
-            self._drawn = True
+            self._draw(said)
         elif self._enabled and waited_s // self._minute_s > self._minutes.get(title, 0):
             self._minutes[title] = waited_s // self._minute_s
             tell(said)
 
-    def cell(self, live: LiveCounts, title: str, after_s: float | None) -> AbstractAsyncContextManager[object]:
-        """The progress of a run, with the time that is left for the whole experiment."""
-        self._wipe()
-        if self._enabled and not sys.stderr.isatty():
-            return self._in_lines(live, title, after_s)
-        return RunProgress(live, title, None, after_s=after_s, enabled=self._enabled)
-
     @asynccontextmanager
-    async def _in_lines(self, live: LiveCounts, title: str, after_s: float | None) -> AsyncIterator[None]:
-        began_s = time.monotonic()
-
-        def say(left_s: float | None) -> None:
-            planned = live.measured_planned
-            counts = [f"{live.measured_ended}{'' if planned is None else f' of {planned}'} requests"]
-            counts += [
-                f"{count} {word}" for count, word in ((live.failed, "failed"), (live.dropped, "dropped")) if count
-            ]
-            left = "" if left_s is None else f"; {_left(left_s)}"
-            tell(f"{title}: {', '.join(counts)} in {duration_text(time.monotonic() - began_s)}{left}")
-
-        saying = asyncio.create_task(self._each_minute(lambda: say(None)))
+    async def cell(self, live: LiveCounts, title: str, after_s: float | None) -> AsyncIterator[None]:
+        """How far a run has come, and how long the whole experiment will take from there."""
+        run = _Run(live, title, after_s)
+        drawing = sys.stderr.isatty()
+        showing = None
+        if self._enabled:
+            showing = asyncio.create_task(
+                _again(lambda: self._draw(run.now()), _REFRESH_S)
+                if drawing
+                else _again(lambda: tell(run.now()), self._minute_s)
+            )
         try:
             yield
         finally:
-            saying.cancel()
-            say(after_s)
+            self._wipe()
+            if showing is not None:
+                showing.cancel()
+                if not drawing:
+                    tell(run.at_its_end())
 
-    async def _each_minute(self, say: Callable[[], None]) -> None:
-        while True:
-            await asyncio.sleep(self._minute_s)
-            say()
+    def _draw(self, said: str) -> None:
+        put(sys.stderr, f"\r\033[K{said[: width_of() - 1]}")
+        self._drawn = True
 
     def _wipe(self) -> None:
         if self._drawn:
             put(sys.stderr, "\r\033[K")
             self._drawn = False
+
+
+class _Run:
+    """One run in words."""
+
+    def __init__(self, live: LiveCounts, title: str, after_s: float | None) -> None:
+        self._live, self._title, self._after_s = live, title, after_s
+        self._began_s = time.monotonic()
+        self._progressed = (0, self._began_s)
+
+    def now(self) -> str:
+        return " · ".join((self._title, *self._counts(), *self._to_come()))
+
+    def at_its_end(self) -> str:
+        took = f"in {duration_text(time.monotonic() - self._began_s)}"
+        left = () if self._after_s is None else (_left(self._after_s),)
+        return " · ".join((self._title, f"{', '.join(self._counts())} {took}", *left))
+
+    def _counts(self) -> list[str]:
+        live = self._live
+        if live.measuring_since_ns is None and live.warmup_planned:
+            return [f"warming up, {live.warmup_ended}/{live.warmup_planned}"]
+        planned = "" if live.measured_planned is None else f"/{live.measured_planned}"
+        words = [f"{live.measured_ended}{planned} requests"]
+        words += [f"{count} {word}" for count, word in ((live.failed, "failed"), (live.dropped, "dropped")) if count]
+        return [*words, "stopping"] if live.stopping else words
+
+    def _to_come(self) -> list[str]:
+        live, now_s = self._live, time.monotonic()
+        done = live.ended + live.events
+        if done != self._progressed[0]:
+            self._progressed = (done, now_s)
+        silent_s = now_s - self._progressed[1]
+        if silent_s > _SILENT_S and live.in_flight:
+            return [f"no answer for {duration_text(round(silent_s))}"]
+        share = live.ended / live.planned if live.planned else 0.0
+        if self._after_s is None or share < _SHARE_THAT_TELLS:
+            return []
+        return [_left((now_s - self._began_s) * (1 - share) / share + self._after_s)]
+
+
+async def _again(say: Callable[[], None], pause_s: float) -> None:
+    while True:
+        await asyncio.sleep(pause_s)
+        say()
 
 
 def _left(left_s: float) -> str:

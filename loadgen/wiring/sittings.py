@@ -294,10 +294,10 @@ class Sittings:
         if server.lost:
             self._fail(cell, "the server was no longer there", server)
             return
-        number = 1 + list(self.plan.cells).index(cell)
+        cells = list(self.plan.cells)
         title = (
-            f"run {number} of {len(list(self.plan.cells))} · {cell.arm.name}, {load_title(cell.level.load)},"
-            f" {self._repeat(cell.repeat)}"
+            f"run {cells.index(cell) + 1}/{len(cells)} · {cell.arm.name} · {load_title(cell.level.load)}"
+            f" · {self._repeat(cell.repeat)}"
         )
         began_s = time.monotonic()
         try:
@@ -343,12 +343,10 @@ class Sittings:
 
     def _title(self, pending: _Pending) -> str:
         sitting = pending.sitting
-        return (
-            f"start {pending.place} of {len(self.plan.sittings)} · {sitting.arm.name}, {self._repeat(sitting.repeat)}"
-        )
+        return f"start {pending.place}/{len(self.plan.sittings)} · {sitting.arm.name} · {self._repeat(sitting.repeat)}"
 
     def _repeat(self, repeat: int) -> str:
-        return f"repeat {repeat} of {self.plan.repeats}"
+        return f"repeat {repeat}/{self.plan.repeats}"
 
 
 async def _fault(server: _Server, finished: Finished) -> str | None:

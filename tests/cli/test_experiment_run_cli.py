@@ -33,8 +33,8 @@ def test_an_experiment_and_its_resumption(tmp_path: Path, capsys: pytest.Capture
     code, out, err = command(capsys, path, "--out", tmp_path / "out")
     folder = begun(path).path
     assert code == 0
-    assert "run 1 of 2 · baseline, concurrency 1, repeat 1 of 1: 4 of 4 requests in " in err
-    assert " ms; about 0 s left\n" in err
+    assert "run 1/2 · baseline · concurrency 1 · repeat 1/1 · 4/4 requests in " in err
+    assert " · about 0 s left\n" in err
     assert out.startswith("✓ Valid")
     assert "\na little one: 2 of 2 cells are measured\n  ! not verified to be equal, since" in out
     assert f"report to look at: {folder / 'report.html'}" in err
@@ -94,7 +94,7 @@ def test_a_disk_that_is_full(tmp_path: Path) -> None:
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes)),
         )
 
-    manifest = 8_000  # more than a manifest of a cell has, less than its summary
+    manifest = 7_000  # more than the manifest of a cell has, less than its summary
     full = limited(manifest)
     assert full.returncode == 2
     assert re.search(
@@ -133,18 +133,34 @@ def test_a_start_that_takes_minutes_is_said_once_a_minute(capsys: pytest.Capture
 
 
 async def test_a_run_that_takes_minutes_is_said_once_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where there is no terminal: what is measured by then, without warm-up; at its end how long the rest will take."""
+    """Where there is no terminal: what is measured by then, without warm-up, and how long all the rest will take."""
     live = LiveCounts()
-    live.planned, live.warmup_planned, live.warmup_ended, live.completed, live.failed = 12, 2, 2, 5, 1
-    async with ExperimentProgress(enabled=True, silent=False, minute_s=0.05).cell(live, "run 1 of 2", 90.0):
+    live.planned, live.warmup_planned, live.warmup_ended, live.measuring_since_ns = 12, 2, 2, 1
+    live.completed, live.failed = 5, 1
+    async with ExperimentProgress(enabled=True, silent=False, minute_s=0.05).cell(live, "run 1/2", 90.0):
         said = ""
         while said.count("\n") < 2:
             await asyncio.sleep(0.01)
             said += capsys.readouterr().err
         live.completed = 11
-    assert all(re.fullmatch(r"run 1 of 2: 4 of 10 requests, 1 failed in .* m?s", line) for line in said.splitlines())
+    assert re.match(r"run 1/2 · 4/10 requests · 1 failed · about 1m 3\ds left\n", said)
     last = capsys.readouterr().err.splitlines()[-1]
-    assert re.fullmatch(r"run 1 of 2: 10 of 10 requests, 1 failed in .* m?s; about 1m 30s left", last)
+    assert re.fullmatch(r"run 1/2 · 10/10 requests, 1 failed in .* m?s · about 1m 30s left", last)
+
+
+async def test_a_run_on_a_terminal_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Redrawn, and wiped at the end; warm-up is told apart."""
+    leader, follower = os.openpty()
+    with os.fdopen(leader, "rb", buffering=0) as screen, os.fdopen(follower, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        live = LiveCounts()
+        live.planned, live.warmup_planned, live.warmup_ended = 12, 2, 1
+        async with ExperimentProgress(enabled=True, silent=False).cell(live, "run 1/2", 90.0):
+            await asyncio.sleep(0.3)
+        shown = screen.read(4096).decode()
+    assert shown.startswith("\r\x1b[Krun 1/2 · warming up, 1/2")
+    assert shown.endswith("\r\x1b[K")
+    assert "\n" not in shown
 
 
 @pytest.mark.slow

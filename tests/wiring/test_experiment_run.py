@@ -84,8 +84,8 @@ def test_each_sitting_is_a_start(finished: FinishedExperiment) -> None:
 
 def test_where_it_is_and_how_long_it_takes(finished: FinishedExperiment, watcher: Watcher) -> None:
     """Which run of how many, arm, level and repeat; ever less time is left, none after the last cell."""
-    assert watcher.titles[2] == "run 3 of 8 · other, concurrency 1, repeat 1 of 2"
-    assert watcher.titles[-1] == "run 8 of 8 · baseline, concurrency 2, repeat 2 of 2"
+    assert watcher.titles[2] == "run 3/8 · other · concurrency 1 · repeat 1/2"
+    assert watcher.titles[-1] == "run 8/8 · baseline · concurrency 2 · repeat 2/2"
     left_s = [each for each in watcher.left_s if each is not None]
     assert len(left_s) == 8
     assert left_s[0] > left_s[3] > left_s[6] > left_s[7] == 0

@@ -1,6 +1,5 @@
 """What the commands that run load print, and how they leave."""
 
-import shutil
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -8,16 +7,12 @@ from typing import NoReturn
 import typer
 
 from loadgen.cli.writing import as_document, show, tell
+from loadgen.cli.writing import width_of as width_of
 from loadgen.core.metrics.summary import Sweep
 from loadgen.core.run import RunManifest
 from loadgen.report.terminal import run_text, sweep_text
 from loadgen.wiring.execute import Finished
 from loadgen.wiring.judge import Ending
-
-
-def width_of() -> int:
-    """Columns of the terminal, 100 when there is none."""
-    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
 
 
 def show_run(finished: Finished, *, as_json: bool, width: int) -> None:

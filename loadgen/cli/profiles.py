@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from loadgen.cli.output import width_of
 from loadgen.cli.usage import ArgumentsCommand
-from loadgen.cli.writing import as_document, show
+from loadgen.cli.writing import as_document, show, width_of
 from loadgen.core.errors import ExitCode
 from loadgen.report.profiles import check_text, profile_text, profiles_text
 from loadgen.wiring.profiles import Form, checked, described, listed, rendered

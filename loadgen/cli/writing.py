@@ -1,6 +1,7 @@
 """Text on its way out. A reader that goes away (`| head`) ends the output, not the command or its exit code."""
 
 import os
+import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +14,11 @@ from loadgen.core.errors import StoreError
 def show(text: str) -> None:
     """Prints text as it is to stdout. Raises StoreError when it cannot be written there."""
     write((text,), None)
+
+
+def width_of() -> int:
+    """Columns of the terminal, 100 when there is none."""
+    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else 100
 
 
 def as_document(value: Any) -> str:

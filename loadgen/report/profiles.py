@@ -19,11 +19,11 @@ def profiles_text(listed: Mapping[str, Any], *, width: int, color: bool = False)
             Text("simulated" if profile["simulated"] else profile["engine"]),
             Text(_method(profile["method"], profile["draft_tokens"])),
             Text(str(profile["gpus"]) if not profile["simulated"] else DASH),
-            Text(profile["description"]),
+            Text(profile["model"]),
         ]
         for profile in listed["profiles"]
     ]
-    titles = ["Profile", "Engine", "Method", ">GPUs", "What it is"]
+    titles = ["Profile", "Engine", "Method", ">GPUs", "Model"]
     table, _ = text_parts.table(titles, rows, width, leave_out=(3,), stretch=4)
     return text_parts.rendered([table], width, color)
 
@@ -58,7 +58,7 @@ def profile_text(profile: Mapping[str, Any], *, width: int, color: bool = False)
     ):
         if values:
             parts.append(
-                text_parts.section(title, text_parts.facts([(name, str(value)) for name, value in values.items()]))
+                text_parts.section(title, text_parts.facts([(name, _value(value)) for name, value in values.items()]))
             )
     return text_parts.rendered(parts, max(width, 40 + INDENT), color)
 
@@ -79,3 +79,7 @@ def check_text(checked: Mapping[str, Any]) -> str:
 
 def _method(method: str, draft_tokens: int | None) -> str:
     return method if draft_tokens is None else f"{method}, {draft_tokens}"
+
+
+def _value(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,35 +1,61 @@
 """`loadgen profiles` as a user calls it, from the repository and from an installed package."""
 
 import json
-import os
 import subprocess
 import sys
 import venv
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from loadgen.cli.app import run_command_line
+
 ROOT = Path(__file__).parents[2]
 OURS = sorted(path.stem for path in (ROOT / "server_profiles").glob("*.yaml"))
 
 
-def profiles(*arguments: object, env: dict[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
-    line = [sys.executable, "-m", "loadgen", "profiles", *map(str, arguments)]
-    return subprocess.run(line, capture_output=True, text=True, timeout=60, env={**os.environ, **(env or {})})
+@dataclass(frozen=True)
+class Done:
+    """What a command printed, and its exit code."""
+
+    code: int
+    stdout: str
+    stderr: str
 
 
-def told(*arguments: object, env: dict[str, str] | None = None) -> dict[str, Any]:
-    """What `--json` prints."""
-    done = profiles(*arguments, "--json", env=env)
-    assert done.returncode in (0, 1), done.stderr
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+class Profiles:
+    """The command, in this process: it needs no other, and is called often."""
+
+    def __init__(self, captured: pytest.CaptureFixture[str], environment: pytest.MonkeyPatch) -> None:
+        self._captured, self._environment = captured, environment
+
+    def __call__(self, *arguments: object, **variables: str) -> Done:
+        with self._environment.context() as environment:
+            for name, value in variables.items():
+                environment.setenv(name, value)
+            code = run_command_line(["profiles", *map(str, arguments)])
+        printed = self._captured.readouterr()
+        return Done(code, printed.out, printed.err)
+
+    def told(self, *arguments: object, **variables: str) -> dict[str, Any]:
+        """What `--json` prints."""
+        done = self(*arguments, "--json", **variables)
+        assert done.code in (0, 1), done.stderr
+        return json.loads(done.stdout)  # type: ignore[no-any-return]
 
 
-def test_the_list_names_every_profile() -> None:
+@pytest.fixture
+def profiles(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Profiles:
+    """The command, and what it prints caught."""
+    return Profiles(capsys, monkeypatch)
+
+
+def test_the_list_names_every_profile(profiles: Profiles) -> None:
     """With what a choice takes; as text a line each."""
-    listed = told("list")
+    listed = profiles.told("list")
     assert listed["schema"] == "loadgen.profiles/1"
     assert [profile["name"] for profile in listed["profiles"]] == OURS
     (eagle3,) = (profile for profile in listed["profiles"] if profile["name"] == "llama-3.1-8b-eagle3")
@@ -39,9 +65,9 @@ def test_the_list_names_every_profile() -> None:
     assert all(f"\n{name} " in f"\n{text}" for name in OURS)
 
 
-def test_a_profile_is_shown_whole(tmp_path: Path) -> None:
+def test_a_profile_is_shown_whole(profiles: Profiles, tmp_path: Path) -> None:
     """What it says, what its baseline says, and what follows; a folder of one's own comes first."""
-    shown = told("show", "llama-3.1-8b-eagle3")
+    shown = profiles.told("show", "llama-3.1-8b-eagle3")
     assert shown["arguments"]["max-model-len"] == 8192
     assert shown["metrics_url"] == "http://127.0.0.1:8000/metrics"
     assert [Path(file).name for file in shown["files"]] == ["llama-3.1-8b-eagle3.yaml", "llama-3.1-8b-baseline.yaml"]
@@ -50,27 +76,30 @@ def test_a_profile_is_shown_whole(tmp_path: Path) -> None:
     mine = (ROOT / "server_profiles" / "sim-baseline.yaml").read_text().replace("an H100", "mine")
     (tmp_path / "sim-baseline.yaml").write_text(mine)
     for found in (
-        told("show", "sim-baseline", "--profiles-dir", tmp_path),
-        told("show", "sim-baseline", env={"LOADGEN_PROFILES_DIR": str(tmp_path)}),
-        told("show", tmp_path / "sim-baseline.yaml"),
+        profiles.told("show", "sim-baseline", "--profiles-dir", tmp_path),
+        profiles.told("show", "sim-baseline", LOADGEN_PROFILES_DIR=str(tmp_path)),
+        profiles.told("show", tmp_path / "sim-baseline.yaml"),
     ):
         assert "mine" in found["description"]
-    assert (told("show", "sim-baseline")["simulated"], "mine" in told("show", "sim-baseline")["description"]) == (
+    assert (
+        profiles.told("show", "sim-baseline")["simulated"],
+        "mine" in profiles.told("show", "sim-baseline")["description"],
+    ) == (
         True,
         False,
     )
 
 
-def test_a_profile_is_rendered_in_three_forms() -> None:
+def test_a_profile_is_rendered_in_three_forms(profiles: Profiles) -> None:
     """For a shell, for Compose, for Kubernetes; port and GPUs as asked; a secret's value nowhere."""
-    name, secret = "llama-3.1-8b-eagle3", {"HF_TOKEN": "my own secret"}
-    shell = profiles("render", name, "--port", "9000", env=secret).stdout
+    name, secret = "llama-3.1-8b-eagle3", "my own secret"
+    shell = profiles("render", name, "--port", "9000", HF_TOKEN=secret).stdout
     assert "vllm serve meta-llama/Llama-3.1-8B-Instruct \\\n  --host 127.0.0.1 \\\n  --port 9000 \\\n" in shell
-    compose = profiles("render", name, "--as", "compose", "--port", 9000, "--devices", "2", env=secret).stdout
+    compose = profiles("render", name, "--as", "compose", "--port", 9000, "--devices", "2", HF_TOKEN=secret).stdout
     service = yaml.safe_load(compose)["services"][name]
     assert service["ports"] == ["127.0.0.1:9000:8000"]
     assert service["deploy"]["resources"]["reservations"]["devices"][0]["device_ids"] == ["2"]
-    pod = profiles("render", name, "--as", "kubernetes", "--forced", "4", env=secret).stdout
+    pod = profiles("render", name, "--as", "kubernetes", "--forced", "4", HF_TOKEN=secret).stdout
     assert yaml.safe_load(pod)["kind"] == "Pod"
     assert '"synthetic_acceptance_length":4' in pod
     assert "my own secret" not in shell + compose + pod
@@ -88,21 +117,21 @@ def test_a_profile_is_rendered_in_three_forms() -> None:
         (("list", "--profiles-dir", "absent"), "absent: expected a folder with profiles"),
     ],
 )
-def test_what_cannot_be_is_said_in_a_line(arguments: tuple[str, ...], message: str) -> None:
+def test_what_cannot_be_is_said_in_a_line(profiles: Profiles, arguments: tuple[str, ...], message: str) -> None:
     """Exit code 2, nothing on stdout."""
     done = profiles(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.code, done.stdout) == (2, "")
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_all_of_ours_are_in_order() -> None:
+def test_all_of_ours_are_in_order(profiles: Profiles) -> None:
     """The check of everything ends well and has nothing to say."""
     done = profiles("check")
-    assert (done.returncode, done.stdout) == (0, f"{len(OURS)} profiles checked: nothing wrong\n")
+    assert (done.code, done.stdout) == (0, f"{len(OURS)} profiles checked: nothing wrong\n")
 
 
-def test_what_is_wrong_is_said_with_file_and_line(tmp_path: Path) -> None:
+def test_what_is_wrong_is_said_with_file_and_line(profiles: Profiles, tmp_path: Path) -> None:
     """Every file that is wrong, the unreadable one too, and exit code 1."""
     baseline = (ROOT / "server_profiles" / "llama-3.1-8b-baseline.yaml").read_text()
     (tmp_path / "base.yaml").write_text(baseline.replace("name: llama-3.1-8b-baseline", "name: base"))
@@ -111,7 +140,7 @@ def test_what_is_wrong_is_said_with_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "unlike.yaml").write_text(unlike + drafting)
     (tmp_path / "broken.yaml").write_text("name: broken\nengin: vllm\n")
     done = profiles("check", tmp_path / "unlike.yaml", tmp_path / "broken.yaml", tmp_path / "base.yaml")
-    assert done.returncode == 1
+    assert done.code == 1
     lines = done.stdout.splitlines()
     assert any("broken.yaml:2: engin: no such field; did you mean engine?" in line for line in lines)
     assert any(
@@ -119,7 +148,7 @@ def test_what_is_wrong_is_said_with_file_and_line(tmp_path: Path) -> None:
     )
     assert any("speculation.config.prompt_lookup: vLLM knows no such key" in line for line in lines)
     assert lines[-1] == "3 profiles checked: 3 wrong"
-    checked = told("check", tmp_path / "unlike.yaml")
+    checked = profiles.told("check", tmp_path / "unlike.yaml")
     assert (checked["checked"], checked["faults"], len(checked["objections"])) == (1, 2, 2)
 
 

@@ -88,6 +88,7 @@ def test_nothing_is_wrong_with_ours(found: ProfileFile) -> None:
             "draft_tensor_parallel_size: 2",
             "config.draft_tensor_parallel_size: expected 1 or as many as the server has, 1",
         ),
+        (KEY + "}\n", "draft_tensor_parallel_size: 2}\ngpus: 2\n", None),
         # of what is measured
         (KEY, "rejection_sample_method: fly", "config.rejection_sample_method: lossy"),
         (KEY, "rejection_sample_method: block", None),

@@ -95,11 +95,12 @@ def test_claims_lie_between_single_levels_and_bonferroni(effects: list[tuple[flo
 
 
 @settings(deadline=None)
-@given(speedups)
-def test_a_crossover_lies_within_its_bounds(given_speedups: list[tuple[float, float]]) -> None:
+@given(speedups, st.lists(st.floats(1e-3, 0.1), min_size=8, max_size=8))
+def test_a_crossover_lies_within_its_bounds(given_speedups: list[tuple[float, float]], tpot_s: list[float]) -> None:
     """Either a level or a reason; bounds in order, inside the ladder, on either side of the level."""
     levels = [2.0**place for place in range(len(given_speedups))]
-    found = crossover([_judged(level, *each) for level, each in zip(levels, given_speedups, strict=True)])
+    ladder = [_judged(level, *each) for level, each in zip(levels, given_speedups, strict=True)]
+    found = crossover(ladder, tpot_s[: len(ladder)])
     assert (found.level is None) != (found.reason is None)
     low, high = found.low or levels[0], found.high or levels[-1]
     assert levels[0] <= low <= levels[-1]

@@ -18,7 +18,13 @@ from loadgen.core.comparison.losslessness import Losslessness
 from loadgen.core.comparison.pareto import operating_point, pareto_front
 from loadgen.core.comparison.ratio import METRICS, Ratio, ratio
 from loadgen.core.comparison.trade_off import HEADLINE, trade_offs
-from loadgen.core.comparison.verdict import faster_up_to, unclaimed, verdicts
+from loadgen.core.comparison.verdict import (
+    FAMILY_ERROR_RATIO,
+    ITSELF_ERROR_RATIO,
+    faster_up_to,
+    unclaimed,
+    verdicts,
+)
 from loadgen.core.metrics.summary import Verdict
 from loadgen.core.stats.bootstrap import Estimate
 
@@ -47,7 +53,7 @@ def compare(
     assembly = _Assembly(baseline=_by_level(runs[baseline]), price_per_hour=price_per_hour, notes=dict.fromkeys(notes))
     itself, noise = None, list[Ratio]()
     if again is not None:
-        itself, noise = assembly.ladder(*again), assembly.noise(again[1])
+        itself, noise = assembly.ladder(*again, error_ratio=ITSELF_ERROR_RATIO), assembly.noise(again[1])
     arms = tuple(
         assembly.ladder(
             arm,
@@ -136,13 +142,14 @@ class _Assembly:
         forced: Mapping[int, Sequence[ArmRun]] = MappingProxyType({}),
         expected: Mapping[float, Expectation] = MappingProxyType({}),
         losslessness: Losslessness | None = None,
+        error_ratio: float = FAMILY_ERROR_RATIO,
     ) -> ArmLadder:
         levels = _by_level(runs)
         forced_levels = {length: _by_level(ran) for length, ran in forced.items()}
         ratios = {level: self._ratios(ran) for level, ran in levels.items() if level in self.baseline}
         headlines = {level: found[HEADLINE] for level, found in ratios.items() if HEADLINE in found}
         valid = {level for level in headlines if _valid(levels[level]) and _valid(self.baseline[level])}
-        judged = verdicts([each for level, each in headlines.items() if level in valid], noise)
+        judged = verdicts([each for level, each in headlines.items() if level in valid], noise, error_ratio=error_ratio)
         beside = trade_offs(judged, ratios, noise)
         claims = {level: unclaimed(each) for level, each in headlines.items()} | {each.level: each for each in judged}
         self.notes.update(
@@ -170,7 +177,7 @@ class _Assembly:
         return ArmLadder(
             arm=arm,
             levels=tuple(made),
-            crossover=crossover(judged) if judged else None,
+            crossover=crossover(judged, [self._tpot_s(each.level) for each in judged]) if judged else None,
             faster_up_to=faster_up_to(judged),
             fall=fall(judged, lengths, needed) if judged else None,
             losslessness=losslessness,
@@ -212,6 +219,13 @@ class _Assembly:
         if not second:
             return {}
         return {metric: found for metric in METRICS if (found := ratio(first, second, metric)) is not None}
+
+    def _tpot_s(self, level: float) -> float:
+        """The baseline's at a level at which some ratio of it is known; geometric mean of the repeats."""
+        tpot_s = [run.cell.columns["tpot_s"] for run in self.baseline[level]]
+        found = _mean([float(each[each > 0].mean()) for each in tpot_s])
+        assert found is not None
+        return found
 
     def _why(self, arm: Arm, runs: Sequence[ArmRun], forced: Mapping[int, Sequence[ArmRun]], gain: Gain) -> Explanation:
         baseline, own, *rest = _of_common_repeats(self.baseline[runs[0].cell.level], runs, *forced.values())

@@ -1,6 +1,5 @@
 """Up to which load speculation pays: where the speedup falls to 1."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -33,21 +32,26 @@ class Crossover:
     reason: NoCrossover | None
 
 
-def crossover(ladder: Sequence[LevelVerdict]) -> Crossover:
-    """The crossover of an ascending ladder of levels above zero, at least one, each with its speedup (above 1 it pays).
+def crossover(ladder: Sequence[LevelVerdict], tpot_s: Sequence[float]) -> Crossover:
+    """The crossover of an ascending ladder, at least one level, each with its speedup (above 1 it pays).
 
-    Between neighbouring levels the logarithm of the speedup is a straight line in that of the level. The same lines
-    through the lower ends of the intervals end at `low` and through the upper ends at `high`: the levels at which the
-    interval holds 1. Neighbouring levels share the server's starts and often err the same way; where they err on their
-    own, an interval between them is wider than need be, never narrower.
+    `tpot_s` is what the baseline takes at each level. TPOT of either arm is taken for a straight line between
+    neighbouring levels, as a step takes so much and so much more for every request in it; so is the time that the arm
+    saves, and where that is 0 is the crossover. Straight lines in logarithms would err by 10 % and more when levels are
+    far apart. The same line through the lower ends of the intervals ends at `low` and through the upper ends at `high`:
+    the levels at which the interval holds 1. Neighbouring levels share the server's starts and often err the same way;
+    where they err on their own, an interval between them is wider than need be, never narrower.
 
     Of an arm that does as the baseline does the line crosses 1 somewhere, too, by chance. So without a claim at any
     level there is no crossover, and what is said of one is as seldom false as a claim.
     """
     if all(verdict.claim is Claim.NO_DIFFERENCE for verdict in ladder):
         return Crossover(level=None, low=None, high=None, reason=NoCrossover.UNSEEN)
-    levels, speedups = [verdict.level for verdict in ladder], [verdict.speedup for verdict in ladder]
-    value, low, high = ([math.log(getattr(each, name)) for each in speedups] for name in ("value", "low", "high"))
+    levels = [verdict.level for verdict in ladder]
+    value, low, high = (
+        [plain_s * (1 - 1 / getattr(verdict.speedup, end)) for verdict, plain_s in zip(ladder, tpot_s, strict=True)]
+        for end in ("value", "low", "high")
+    )
     pays = [each > 0 for each in value]
     changes = sum(first != second for first, second in pairwise(pays))
     reason = None
@@ -65,13 +69,12 @@ def crossover(ladder: Sequence[LevelVerdict]) -> Crossover:
     )
 
 
-def _first_end(levels: Sequence[float], logs: Sequence[float]) -> float | None:
+def _first_end(levels: Sequence[float], saved_s: Sequence[float]) -> float | None:
     """How far the line stays above zero from the first level on: to the last if it always does; None for not at all."""
-    if logs[0] <= 0:
+    if saved_s[0] <= 0:
         return None
     for place in range(1, len(levels)):
-        before, after = logs[place - 1], logs[place]
+        before, after = saved_s[place - 1], saved_s[place]
         if after <= 0:
-            share = before / (before - after)
-            return float(levels[place - 1] ** (1 - share) * levels[place] ** share)
+            return levels[place - 1] + (levels[place] - levels[place - 1]) * before / (before - after)
     return levels[-1]

@@ -11,6 +11,10 @@ from loadgen.core.stats.log_ratio import LogRatio
 FAMILY_ERROR_RATIO = 0.05
 """In so many ladders at most something false is claimed of any level."""
 
+ITSELF_ERROR_RATIO = 0.01
+"""In so many experiments at most the baseline is said to differ from itself and does not: one more claim in a report
+that says nothing false of arms in 95 % of experiments."""
+
 
 class Claim(StrEnum):
     """What a level showed of the arm, `NO_DIFFERENCE` also where there may be one that was too small to see."""
@@ -34,16 +38,19 @@ class LevelVerdict:
     noise_floor: float | None
 
 
-def verdicts(ratios: Sequence[Ratio], noise: Sequence[Ratio] = ()) -> tuple[LevelVerdict, ...]:
+def verdicts(
+    ratios: Sequence[Ratio], noise: Sequence[Ratio] = (), *, error_ratio: float = FAMILY_ERROR_RATIO
+) -> tuple[LevelVerdict, ...]:
     """The claims of a ladder, of one metric or of several. `noise` has ratios of the baseline against itself.
 
-    Holm's procedure: of m levels those are claimed whose interval at 1 - 5 % / m leaves out 1; of those that remain, as
-    though they were the whole ladder, again, until nothing is added. So the chance of any false claim in the ladder is
-    5 % at most, however its levels and metrics depend on each other. An effect that is not larger than what the
-    interval of the baseline against itself reaches, in the same metric and at the same level, is not claimed.
+    Holm's procedure: of m levels those are claimed whose interval at 1 - `error_ratio` / m leaves out 1; of those that
+    remain, as though they were the whole ladder, again, until nothing is added. So the chance of any false claim in the
+    ladder is `error_ratio` at most, however its levels and metrics depend on each other. An effect that is not larger
+    than what the interval of the baseline against itself reaches, in the same metric and at the same level, is not
+    claimed.
     """
     speedups = [each.speedup for each in ratios]
-    seen = _beyond_chance(speedups)
+    seen = _beyond_chance(speedups, error_ratio)
     floors = {(each.metric, each.level): _floor(each.estimate) for each in noise}
     found = []
     for place, each in enumerate(ratios):
@@ -72,10 +79,10 @@ def faster_up_to(ladder: Sequence[LevelVerdict]) -> float | None:
     return reached
 
 
-def _beyond_chance(speedups: Sequence[LogRatio]) -> set[int]:
+def _beyond_chance(speedups: Sequence[LogRatio], error_ratio: float) -> set[int]:
     seen: set[int] = set()
     while len(seen) < len(speedups):
-        confidence_ratio = 1 - FAMILY_ERROR_RATIO / (len(speedups) - len(seen))
+        confidence_ratio = 1 - error_ratio / (len(speedups) - len(seen))
         estimates = {place: each.estimate(confidence_ratio) for place, each in enumerate(speedups) if place not in seen}
         added = {place for place, each in estimates.items() if each.low > 1 or each.high < 1}
         if not added:

@@ -31,23 +31,37 @@ def claimed(speedup: Estimate) -> Claim:
     return Claim.FASTER if speedup.value > 1 else Claim.SLOWER
 
 
-def crossover(levels: Sequence[float], speedups: Sequence[Estimate]) -> Crossover:
-    """Of a ladder on which every level is judged alone."""
-    return crossover_of(
-        [
-            LevelVerdict(level=level, speedup=speedup, claim=claimed(speedup), noise_floor=None)
-            for level, speedup in zip(levels, speedups, strict=True)
-        ]
-    )
+def crossover(
+    levels: Sequence[float], speedups: Sequence[Estimate], tpot_s: Sequence[float] | None = None
+) -> Crossover:
+    """Of a ladder on which every level is judged alone; the baseline's TPOT is the same everywhere unless given."""
+    ladder = [
+        LevelVerdict(level=level, speedup=speedup, claim=claimed(speedup), noise_floor=None)
+        for level, speedup in zip(levels, speedups, strict=True)
+    ]
+    return crossover_of(ladder, tpot_s or [0.01] * len(ladder))
 
 
-def test_crossover_lies_on_the_line_in_logarithms() -> None:
-    """From 2 at 4 to 1/2 at 16, in the middle: 8; its bounds where the ends of the intervals cross."""
+def test_crossover_lies_on_the_line_of_the_time_saved() -> None:
+    """From half a TPOT saved at 4 to one lost at 16, a third of the way: 8; its bounds where the ends cross."""
     found = crossover(LEVELS, around([2.5, 2.0, 0.5, 0.4], 2**0.5))
     assert found.level == pytest.approx(8)
     assert found.low == pytest.approx(4 * 4**0.25)
     assert found.high == pytest.approx(4 * 4**0.75)
     assert found.reason is None
+
+
+@pytest.mark.parametrize("levels", [(16.0, 32.0), (8.0, 64.0), (1.0, 400.0), (4.0, 16.0, 64.0)])
+def test_levels_far_apart_give_the_same_crossover(levels: tuple[float, ...]) -> None:
+    """Of servers whose steps take so much and so much more for every request: 10 ms + 0.1 ms against 7.6 ms + 0.2 ms
+    a request, alike at 24.
+    """
+    plain_s = [0.010 + 0.0001 * level for level in levels]
+    speedups = [plain / (0.0076 + 0.0002 * level) for plain, level in zip(plain_s, levels, strict=True)]
+    found = crossover(levels, around(speedups, 1.001), plain_s)
+    assert found.level == pytest.approx(24)
+    assert found.low == pytest.approx(24, rel=0.03)
+    assert found.high == pytest.approx(24, rel=0.03)
 
 
 def test_a_speedup_of_exactly_one_is_the_crossover() -> None:
@@ -69,7 +83,7 @@ def test_without_a_claim_there_is_no_crossover() -> None:
         LevelVerdict(level=level, speedup=speedup, claim=Claim.NO_DIFFERENCE, noise_floor=None)
         for level, speedup in zip(LEVELS, around([1.2, 1.0, 0.98, 0.97]), strict=True)
     ]
-    assert crossover_of(chance).low is None
+    assert crossover_of(chance, [0.01] * 4).low is None
 
 
 def test_falling_twice_is_crossing_more_than_once() -> None:

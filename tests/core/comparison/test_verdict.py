@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from loadgen.core.comparison.ratio import Ratio, ratio
-from loadgen.core.comparison.verdict import Claim, faster_up_to, verdicts
+from loadgen.core.comparison.verdict import ITSELF_ERROR_RATIO, Claim, faster_up_to, verdicts
 from loadgen.core.stats.log_ratio import LogRatio
 from tests.core.comparison.factory import World, experiment
 
@@ -45,6 +45,13 @@ def test_one_marginal_level_among_many_is_not_claimed() -> None:
     ladder = verdicts(made([-0.044, 0.0, 0.0, 0.0]))
     assert ladder[0].speedup.low > 1
     assert ladder[0].claim is Claim.NO_DIFFERENCE
+
+
+def test_fewer_false_claims_may_be_asked_for() -> None:
+    """2.8 standard errors are enough for one of four levels at 5 % of ladders, and not at 1 % of them."""
+    ratios = made([-0.056, 0.0, 0.0, 0.0])
+    assert verdicts(ratios)[0].claim is Claim.FASTER
+    assert verdicts(ratios, error_ratio=ITSELF_ERROR_RATIO)[0].claim is Claim.NO_DIFFERENCE
 
 
 def test_a_marginal_level_is_claimed_when_the_others_are_beyond_doubt() -> None:

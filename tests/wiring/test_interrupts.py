@@ -3,19 +3,18 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from loadgen.core.metrics.summary import Sweep
 from loadgen.engine.live import LiveCounts
 from loadgen.options.load import RunOptions, SweepOptions
 from loadgen.wiring.execute import Display
 from loadgen.wiring.interrupts import Interrupted, interruptible, interrupts, signals
 from loadgen.wiring.run import run_once
-from loadgen.wiring.sweep import FinishedSweep, sweep_once
+from loadgen.wiring.sweep import sweep_once
 from tests.cli.commands import ChatServer
 
 BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -32,9 +31,15 @@ def unheard() -> Iterator[list[int]]:
     assert taken == []
 
 
-async def send(number: int) -> None:
-    """A signal to this process, and a moment in which the loop can take it."""
+def strike(number: int) -> None:
+    """A signal to this process, unless nobody takes it: it would end the tests."""
+    assert signal.getsignal(number) not in (signal.SIG_DFL, signal.default_int_handler), "nobody takes it"
     os.kill(os.getpid(), number)
+
+
+async def send(number: int) -> None:
+    """A signal, and a moment in which the loop can take it."""
+    strike(number)
     await asyncio.sleep(0.01)
 
 
@@ -108,7 +113,7 @@ def test_what_can_be_interrupted_is_cancelled_and_waited_for(number: int) -> Non
             ended.append("cleaned up")
 
     async def command() -> None:
-        asyncio.get_running_loop().call_later(0.01, os.kill, os.getpid(), number)
+        asyncio.get_running_loop().call_later(0.01, strike, number)
         with pytest.raises(Interrupted):
             await interruptible(work())
         other = asyncio.create_task(interruptible(work()))
@@ -121,8 +126,12 @@ def test_what_can_be_interrupted_is_cancelled_and_waited_for(number: int) -> Non
     assert ended == ["cleaned up"] * 2
 
 
-def at_the_end(happens: Callable[[], object]) -> Display:
-    """A display that has something happen right after its run has ended, while the result is being made."""
+def at_the_end(number: int, struck: list[int]) -> Display:
+    """A display that sends a signal right after its run has ended, while the result is being made, and notes it."""
+
+    def happens() -> None:
+        strike(number)
+        struck.append(number)
 
     def display(live: LiveCounts, title: str, duration_s: float | None) -> AbstractAsyncContextManager[object]:
         @asynccontextmanager
@@ -138,18 +147,17 @@ def at_the_end(happens: Callable[[], object]) -> Display:
 @BOTH
 def test_a_signal_while_a_level_is_saved_ends_the_ladder_after_it(number: int, tmp_path: Path) -> None:
     """The level is whole and in `sweep.json`, the next is not begun, and the ladder says that it was interrupted."""
+    struck: list[int] = []
     with ChatServer() as server:
         options = SweepOptions(
             url=server.url, concurrency=[1, 2], num_requests=2, warmup_requests=0, settle=0.0, out=tmp_path
         )
-        found: FinishedSweep = asyncio.run(
-            sweep_once(options, display=at_the_end(lambda: os.kill(os.getpid(), number)))
-        )
+        found = asyncio.run(sweep_once(options, display=at_the_end(number, struck)))
+    assert struck == [number]
     assert found.interrupted
     assert [level.level for level in found.sweep.levels] == [1]
     assert found.sweep.levels[0].summary.requests.completed == 2
     assert not found.sweep.levels[0].summary.interrupted
-    assert isinstance(found.sweep, Sweep)
     assert [path.name for path in (found.path / "levels").iterdir()] == ["001-1"]
     assert (found.path / "sweep.json").is_file()
     assert (found.path / "levels" / "001-1" / "summary.json").is_file()
@@ -158,9 +166,11 @@ def test_a_signal_while_a_level_is_saved_ends_the_ladder_after_it(number: int, t
 @BOTH
 def test_a_signal_while_a_run_is_saved_loses_nothing(number: int, tmp_path: Path) -> None:
     """It was whole when the signal came: its summary is there and does not speak of an interruption."""
+    struck: list[int] = []
     with ChatServer() as server:
         options = RunOptions(url=server.url, num_requests=2, out=tmp_path)
-        found = asyncio.run(run_once(options, display=at_the_end(lambda: os.kill(os.getpid(), number))))
+        found = asyncio.run(run_once(options, display=at_the_end(number, struck)))
+    assert struck == [number]
     assert found.folder.load_summary().requests.completed == 2
     assert not found.analysis.summary.interrupted
 

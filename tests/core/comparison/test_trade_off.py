@@ -103,6 +103,15 @@ def test_a_loss_within_the_noise_floor_is_none() -> None:
     assert not any(trade_offs(headline, ratios, noise).values())
 
 
+def test_a_gain_within_the_noise_floor_is_none() -> None:
+    """Whole answers are 10 % faster, and the baseline's may differ from itself by more than that."""
+    ratios = made(FASTER | {"e2el_s.mean": [-0.1, -0.1, -0.1]})
+    headline = verdicts([ratios[level][HEADLINE] for level in LEVELS])
+    noise = [each for of_level in made({"e2el_s.mean": [0.15] * 3}).values() for each in of_level.values()]
+    assert not any(trade_offs(headline, ratios).values())
+    assert [each.effect for of in trade_offs(headline, ratios, noise).values() for each in of] == [Effect.NO_GAIN] * 3
+
+
 logs = st.lists(st.floats(-0.5, 0.5), min_size=3, max_size=3)
 all_metrics = st.fixed_dictionaries(dict.fromkeys((HEADLINE, *BESIDE), logs))
 
@@ -189,6 +198,33 @@ def test_what_loses_throughput_is_not_recommended() -> None:
     }
     assert lossy.schedules[0].draft_tokens_by_batch[-1] == (9, 16, 0)
     assert fine.schedules[0].draft_tokens_by_batch == ((1, 16, 3),)
+
+
+def test_a_slower_arm_is_not_passed_over() -> None:
+    """There is nothing about it that one might have wanted."""
+    slow = compared(ladder(EAGLE, {1: 30.0, 4: 33.0, 16: 45.0}))
+    assert [(each.arm, each.passed_over) for each in slow.choices] == [("baseline", ())] * 3
+
+
+def test_an_invalid_baseline_counts_for_nothing() -> None:
+    """No more than an invalid arm does."""
+    baseline = losing(ladder(BASELINE, {1: 20.0, 4: 22.0, 16: 30.0}), 16, slower=1.0, invalid=True)
+    runs = {BASELINE: baseline, EAGLE: ladder(EAGLE, PAYS_MS)}
+    bad = compare("made", "concurrency", runs, baseline=BASELINE, expected={})
+    (arm,) = bad.arms
+    assert [gain.valid for gain in arm.gains.values()] == [True, True, False]
+    assert arm.faster_up_to == 4
+    assert [each.arm for each in bad.choices] == ["eagle3", "eagle3", "baseline"]
+    assert {point.level for point in bad.pareto if point.arm == "baseline"} <= {1, 4}
+
+
+def test_what_an_invalid_level_says_explains_no_fall() -> None:
+    """The speedup falls at 16 alone, and that was not measured."""
+    drafting = replace(EAGLE, method="eagle3", draft_tokens=3)
+    fading = {1: 10.0, 4: 11.0, 16: 40.0}
+    runs = ladder(drafting, fading, tokens_per_step=2)
+    assert compared(runs).arms[0].fall is not None
+    assert compared(losing(runs, 16, slower=1.0, invalid=True)).arms[0].fall is None
 
 
 def test_an_invalid_level_counts_for_nothing() -> None:

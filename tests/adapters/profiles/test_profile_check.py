@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from loadgen.adapters.profiles.capabilities import capabilities
-from loadgen.adapters.profiles.check import differences, objections, version_of
+from loadgen.adapters.profiles.check import differences, objections
+from loadgen.adapters.profiles.check_vllm import version_of
 from loadgen.adapters.profiles.files import ProfileFile, load_profile
 
 FOLDER = Path(__file__).parents[3] / "server_profiles"
@@ -51,8 +52,9 @@ def texts(found: ProfileFile, *others: ProfileFile, fatal: bool = True) -> list[
 
 @pytest.mark.parametrize("found", OURS, ids=lambda found: found.profile.name)
 def test_nothing_is_wrong_with_ours(found: ProfileFile) -> None:
-    """Not even in passing."""
+    """Not even in passing; an arm needs no other profile to be right."""
     assert objections(found, OURS) == ()
+    assert found.baseline is None or objections(found) == ()
 
 
 @pytest.mark.parametrize(
@@ -216,6 +218,8 @@ def test_a_baseline_cannot_tell_of_drafts(tmp_path: Path) -> None:
         ("max-num-seqs: 128", "max-num-seqs: 64", "--max-num-seqs 64 and 128"),
         ("v0.33.0", "v0.32.0", "image vllm/vllm-openai:v0.32.0 and vllm/vllm-openai:v0.33.0"),
         ("RUNNER: 1", "RUNNER: 0", "VLLM_USE_V2_MODEL_RUNNER 0 and 1"),
+        ("model: acme/llm", "model: acme/llm\nshared_memory: 8g", "shared_memory 8g and none"),
+        ("model: acme/llm", "model: acme/llm\ngpus: 2", "gpus 2 and 1"),
         ("model: acme/llm", "model: acme/llm\nweights: acme/llm-fp8", "weights acme/llm-fp8 and none"),
         ("  attention-backend: FLASH_ATTN\n", "", "--attention-backend none and FLASH_ATTN"),
     ],
@@ -238,8 +242,9 @@ def test_without_an_equal_it_is_remarked(tmp_path: Path) -> None:
     """There is nothing to compare it with."""
     found = written(tmp_path, WHOLE + DRAFTING)
     other = written(tmp_path, WHOLE.replace("acme/llm", "acme/other"), "other")
-    assert texts(found, other) == []
-    assert "nothing to compare it with" in texts(found, other, fatal=False)[0]
+    simulated = written(tmp_path, WHOLE.replace("image: vllm/vllm-openai:v0.33.0\n", ""), "simulated")
+    assert texts(found, other, simulated) == []
+    assert "nothing to compare it with" in texts(found, other, simulated, fatal=False)[0]
 
 
 def test_servers_that_differ_say_in_what() -> None:
@@ -268,6 +273,23 @@ def test_sglang_may_be_lossy(tmp_path: Path, config: str, objection: str | None)
     found = texts(written(tmp_path, text))
     assert len(found) == (objection is not None)
     assert objection is None or objection in found[0]
+
+
+@pytest.mark.parametrize("version", ["0.32.0", "0.33.0"])
+def test_a_key_may_be_newer_than_the_version(tmp_path: Path, version: str) -> None:
+    """As methods may."""
+    text = (WHOLE + DRAFTING).replace(KEY, "draft_lm_head_quantization: fp8").replace("0.33.0", version)
+    assert ["vLLM 0.32.0 has no such key; it takes 0.33" in each for each in texts(written(tmp_path, text))] == (
+        [True] if version == "0.32.0" else []
+    )
+
+
+@pytest.mark.parametrize(("key", "objections"), [("draft_max", 1), ("spec_draft_p_min", 0)])
+def test_options_that_llamacpp_gave_up(tmp_path: Path, key: str, objections: int) -> None:
+    """Before it renamed them."""
+    base = "name: mine\ndescription: d\nengine: llamacpp\nimage: a/llama.cpp:server-b1\nmodel: acme/llm\n"
+    text = base + f"speculation: {{method: draft_model, model: d, draft_tokens: 1, config: {{{key}: 1}}}}\n"
+    assert len(texts(written(tmp_path, text))) == objections
 
 
 def test_a_version_is_read_from_a_tag(tmp_path: Path) -> None:

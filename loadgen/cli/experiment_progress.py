@@ -24,8 +24,15 @@ class ExperimentProgress:
     `silent` keeps also what people should know to itself.
     """
 
-    def __init__(self, *, enabled: bool, silent: bool, minute_s: float = _MINUTE_S) -> None:
-        self._enabled, self._silent, self._minute_s = enabled, silent, minute_s
+    def __init__(
+        self,
+        *,
+        enabled: bool,
+        silent: bool,
+        minute_s: float = _MINUTE_S,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._enabled, self._silent, self._minute_s, self._now_s = enabled, silent, minute_s, now_s
         self._drawn = False
         self._minutes: dict[str, float] = {}
 
@@ -48,7 +55,7 @@ class ExperimentProgress:
     @asynccontextmanager
     async def cell(self, live: LiveCounts, title: str, after_s: float | None) -> AsyncIterator[None]:
         """How far a run has come, and how long the whole experiment will take from there."""
-        run = _Run(live, title, after_s)
+        run = _Run(live, title, after_s, self._now_s)
         drawing = sys.stderr.isatty()
         showing = None
         if self._enabled:
@@ -79,16 +86,16 @@ class ExperimentProgress:
 class _Run:
     """One run in words."""
 
-    def __init__(self, live: LiveCounts, title: str, after_s: float | None) -> None:
-        self._live, self._title, self._after_s = live, title, after_s
-        self._began_s = time.monotonic()
+    def __init__(self, live: LiveCounts, title: str, after_s: float | None, now_s: Callable[[], float]) -> None:
+        self._live, self._title, self._after_s, self._now_s = live, title, after_s, now_s
+        self._began_s = now_s()
         self._progressed = (0, self._began_s)
 
     def now(self) -> str:
         return " · ".join((self._title, *self._counts(), *self._to_come()))
 
     def at_its_end(self) -> str:
-        took = f"in {duration_text(time.monotonic() - self._began_s)}"
+        took = f"in {duration_text(self._now_s() - self._began_s)}"
         left = () if self._after_s is None else (_left(self._after_s),)
         return " · ".join((self._title, f"{', '.join(self._counts())} {took}", *left))
 
@@ -102,7 +109,7 @@ class _Run:
         return [*words, "stopping"] if live.stopping else words
 
     def _to_come(self) -> list[str]:
-        live, now_s = self._live, time.monotonic()
+        live, now_s = self._live, self._now_s()
         done = live.ended + live.events
         if done != self._progressed[0]:
             self._progressed = (done, now_s)

@@ -31,10 +31,7 @@ class PatientConsole(Console):
 
 
 class RunProgress:
-    """Follows one run's live counts until left. Draws only on a terminal; elsewhere it prints one line at the end.
-
-    `after_s` is what is expected to come after this run, for which the time left is then told as well.
-    """
+    """Follows one run's live counts until left. Draws only on a terminal; elsewhere it prints one line at the end."""
 
     def __init__(
         self,
@@ -42,12 +39,11 @@ class RunProgress:
         title: str,
         duration_s: float | None,
         *,
-        after_s: float | None = None,
         enabled: bool = True,
         console: Console | None = None,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._live, self._title, self._duration_s, self._after_s = live, title, duration_s, after_s
+        self._live, self._title, self._duration_s = live, title, duration_s
         self._console = console or PatientConsole(stderr=True)
         self._enabled = enabled
         self._now_s = now_s
@@ -121,8 +117,6 @@ class RunProgress:
         if share is None or share < 0.02:
             return ""
         left_s = (now - self._started) * (1 - share) / share
-        if self._after_s is not None:
-            return f"about {duration_text(left_s + self._after_s)} left"
         return f"{duration_text(left_s)} left"
 
     def _elapsed(self) -> str:

@@ -17,7 +17,6 @@ def drawn(
     after_s: float,
     duration_s: float | None = None,
     terminal: bool = True,
-    to_come_s: float | None = None,
 ) -> str:
     """Everything that was written, for a run begun `after_s` ago."""
     out = io.StringIO()
@@ -25,9 +24,7 @@ def drawn(
     times = iter([0.0, *[after_s] * 1000])
 
     async def show() -> None:
-        progress = RunProgress(
-            live, "concurrency 4", duration_s, after_s=to_come_s, console=console, now_s=lambda: next(times)
-        )
+        progress = RunProgress(live, "concurrency 4", duration_s, console=console, now_s=lambda: next(times))
         async with progress:
             await asyncio.sleep(0)
             await asyncio.sleep(0)
@@ -58,12 +55,6 @@ def test_what_is_done_and_left_is_shown() -> None:
     text = drawn(live_of(planned=40, in_flight=4, completed=8, failed=2), after_s=10.0)
     assert "10/40 requests, 4 in flight, 2 failed" in text
     assert "30 s left" in text
-
-
-def test_what_comes_after_a_run_is_added_to_what_is_left() -> None:
-    """30 s of this one and 600 s of others."""
-    text = drawn(live_of(planned=40, in_flight=4, completed=8, failed=2), after_s=10.0, to_come_s=600.0)
-    assert "about 10m 30s left" in text
 
 
 def test_warm_up_is_counted_apart() -> None:

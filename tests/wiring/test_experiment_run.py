@@ -10,8 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from loadgen.adapters.launch.orphans import Kept
 from loadgen.adapters.store.experiment_folder import CELLS, CellState, ExperimentFolder
 from loadgen.core.comparison.footing import Standing
 from loadgen.core.errors import ConfigError, ExitCode, StoreError, TargetError
@@ -148,7 +150,7 @@ def test_an_experiment_begun_before_is_named(tmp_path: Path) -> None:
 
 
 def killed(path: Path, hang: Path) -> None:
-    """Runs the experiment until its server hangs at its seventh request, and kills it."""
+    """Runs the experiment until its server hangs at its seventh request, and kills it. The server ends by itself."""
     hang.touch()
     command = [sys.executable, "-m", "loadgen", "experiment", "run", str(path), "--out", str(path.parent / "out")]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
@@ -159,8 +161,14 @@ def killed(path: Path, hang: Path) -> None:
         assert process.poll() is None
         log = next((path.parent / "out").glob("*/cells/r1-baseline/server.log"), None)
         time.sleep(0.02)
+    (kept,) = log.parents[2].glob("*.kept.json")
+    server = msgspec.json.decode(kept.read_bytes(), type=Kept).server
+    assert server.lives
     process.kill()
     process.wait()
+    while server.lives:
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
     hang.unlink()
 
 

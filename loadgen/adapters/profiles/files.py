@@ -75,7 +75,7 @@ def find_profile(name: str, folders: Sequence[Path] | None = None) -> ProfileFil
 
 
 def load_profile(path: Path) -> ProfileFile:
-    """Reads a profile. Its baseline stands in the same folder.
+    """Reads a profile. Its baseline stands in the same folder, or where profiles are looked for by name.
 
     Raises ConfigError that names file, line and field, and what was expected there.
     """
@@ -86,10 +86,13 @@ def load_profile(path: Path) -> ProfileFile:
         return ProfileFile(profile=profile, file=file)
     arm = validated(file, Arm)
     _check_name(file, arm.name)
-    base_path = path.parent / f"{arm.baseline}{_SUFFIX}"
-    if os.sep in arm.baseline or not base_path.is_file():
+    folders = (path.parent, *search_path())
+    candidates = [] if is_path(arm.baseline) else [folder / f"{arm.baseline}{_SUFFIX}" for folder in folders]
+    base_path = next((candidate for candidate in candidates if candidate.is_file()), None)
+    if base_path is None:
         raise ConfigError(
-            f"{file.where('baseline')}: expected the name of a profile beside this one, got {arm.baseline!r}"
+            f"{file.where('baseline')}: expected the name of a profile beside this one or among the shipped ones, got"
+            f" {arm.baseline!r}"
         )
     base = load_yaml(base_path)
     if "baseline" in base.values or "speculation" in base.values:

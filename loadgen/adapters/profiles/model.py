@@ -1,11 +1,12 @@
 """What stands in a profile."""
 
+import json
 import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from loadgen.adapters.servers.redaction import names_secret
 from loadgen.adapters.yaml_file import FieldError
@@ -19,9 +20,6 @@ DRAFTER_KEYS: Mapping[EngineName, str] = {
     "tensorrt-llm": "speculative_model",
 }
 """Under which key an engine's own draft configuration names the drafter."""
-
-Argument = bool | int | float | str | list[str | int | float] | dict[str, Any]
-"""The value of an option: true stands for the option alone, a mapping for its JSON."""
 
 REFERENCE = re.compile(r"\$\{(\w+)(:-)?\}")
 """`${NAME}` is an environment variable that has to be set, `${NAME:-}` one that may be missing."""
@@ -55,7 +53,30 @@ def _text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
+def _json(value: Any) -> Any:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):  # a date of YAML's, a NaN, an infinity
+        raise ValueError(f"expected what JSON can hold, got {value!r}") from None
+    return value
+
+
+def _argument(value: Any) -> Any:
+    match value:
+        case bool() | int() | float() | str() | dict():
+            return _json(value)
+        case [_, *_] if all(isinstance(item, int | float | str) and not isinstance(item, bool) for item in value):
+            return _json(value)
+    raise ValueError(
+        f"expected a number, a text, true, false, a list of numbers and texts, or a mapping, got {value!r}"
+    )
+
+
 Text = Annotated[str, BeforeValidator(_text)]
+Argument = Annotated[Any, AfterValidator(_argument)]
+"""The value of an option: true stands for the option alone, false for its opposite, a mapping for its JSON."""
+
+EngineWords = Annotated[dict[str, Any], AfterValidator(_json)]
 
 
 class _Section(BaseModel):
@@ -73,7 +94,7 @@ class ProfileSpeculation(_Section):
     draft_tokens: int = Field(gt=0)
     model: str | None = None
     draft_tokens_by_batch: list[tuple[int, int, int]] = Field(default_factory=list)
-    config: dict[str, Any] = Field(default_factory=dict)
+    config: EngineWords = Field(default_factory=dict)
 
     @field_validator("draft_tokens_by_batch")
     @classmethod

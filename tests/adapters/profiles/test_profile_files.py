@@ -150,6 +150,15 @@ def test_an_arm_is_its_baseline_and_speculates(tmp_path: Path) -> None:
     assert found.profile.method_name == "ngram"
 
 
+def test_an_arm_of_ones_own_may_name_one_of_our_baselines(tmp_path: Path) -> None:
+    """A few lines are enough for another draft length; a profile beside it comes first."""
+    text = ARM.replace("baseline: mine", "baseline: llama-3.1-8b-baseline")
+    ours = load_profile(OURS[0].parent / "llama-3.1-8b-baseline.yaml").profile
+    assert load_profile(arm_of(tmp_path, text, baseline=None)).profile.arguments == ours.arguments
+    (tmp_path / "llama-3.1-8b-baseline.yaml").write_text(BASELINE.replace("name: mine", "name: llama-3.1-8b-baseline"))
+    assert load_profile(tmp_path / "arm.yaml").profile.arguments == {"max-model-len": 8192}
+
+
 def test_a_value_is_where_it_is_said(tmp_path: Path) -> None:
     """In the arm, or in its baseline."""
     found = load_profile(arm_of(tmp_path))
@@ -170,6 +179,11 @@ def test_a_value_is_where_it_is_said(tmp_path: Path) -> None:
             "draft_tokens: 3",
             "draft_tokens: 3\n  draft_tokens_by_batch: [[1, 8, 3], [10, 20, 1]]",
             r"arm\.yaml:7: speculation\.draft_tokens_by_batch\.1: expected .* that begins at 9, got \[10, 20, 1\]",
+        ),
+        (
+            "draft_tokens: 3",
+            "draft_tokens: 3\n  config: {a: .inf}",
+            r"arm\.yaml:7: speculation\.config: expected what JSON",
         ),
         (
             "draft_tokens: 3",
@@ -197,6 +211,14 @@ def test_a_wrong_arm_is_named_with_its_line(tmp_path: Path, line: str, instead: 
         ),
         ("max-model-len: 8192", "api-key: abc", r"mine\.yaml:7: arguments\.api-key: a command line is seen by others"),
         ("max-model-len: 8192", "x: '${HF_TOKEN}'", r"mine\.yaml:7: arguments\.x: \$\{NAME\} is for environment"),
+        (
+            "max-model-len: 8192",
+            "max-model-len:",
+            r"mine\.yaml:7: arguments\.max-model-len: expected a number, .* got None$",
+        ),
+        ("max-model-len: 8192", "x: [true]", r"mine\.yaml:7: arguments\.x: expected a number, a text.* got \[True\]$"),
+        ("max-model-len: 8192", "x: {a: .nan}", r"mine\.yaml:7: arguments\.x: expected what JSON can hold"),
+        ("max-model-len: 8192", "x: {a: 2026-01-01}", r"mine\.yaml:7: arguments\.x: expected what JSON can hold"),
         ("${HF_TOKEN:-}", "hf_abc", r"mine\.yaml:9: environment\.HF_TOKEN: a secret does not belong in a file"),
         ("${HF_TOKEN:-}", "x\n  A: $B", r"mine\.yaml:9: .*HF_TOKEN: a secret"),
         ("HF_TOKEN: ${HF_TOKEN:-}", "A: $B", r"mine\.yaml:9: environment\.A: expected \$\{NAME\} or \$\{NAME:-\}"),

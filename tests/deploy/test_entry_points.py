@@ -1,7 +1,8 @@
 """What the containers run, as processes of this machine, wired as docker-compose.yml wires them.
 
-There is no container here: addresses and paths of containers become those of this machine, names that Docker would
-resolve become targets that stand in the configuration, and everything else is as it is shipped.
+There is no container here: addresses and paths of containers become those of this machine, and everything else is as it
+is shipped. Where a test is in no network of its own, names that Docker would resolve become targets in the
+configuration.
 """
 
 import json
@@ -56,11 +57,6 @@ class Stack:
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """The `sim` profile but for Grafana, which is in no package registry, after some load."""
-    prometheus = shutil.which("prometheus")
-    if prometheus is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("there is no prometheus: install Debian's package")
-        pytest.skip("there is no prometheus")
     folder = tmp_path_factory.mktemp("stack")
     ports = dict(zip([*simulated(), "prometheus"], free_ports(len(simulated()) + 1), strict=True))
     with ExitStack() as running:
@@ -70,10 +66,8 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
             line = [LOADGEN if word == "loadgen" else word for word in line]
             line = in_place_of(line, {"0.0.0.0": "127.0.0.1", "8000": str(ports[name])})
             processes[name] = running.enter_context(process(line))
-        line = [prometheus, *all_services()["prometheus"]["command"]]
-        line = [
-            word.replace("=/prometheus", f"={folder}/data").replace("/etc/prometheus", str(folder)) for word in line
-        ]
+        places = {"/etc/prometheus": str(folder), "path=/prometheus": f"path={folder}/data"}
+        line = [prometheus(), *(placed(word, places) for word in all_services()["prometheus"]["command"])]
         (folder / "prometheus.yml").write_text(yaml.safe_dump(resolved(ports)), encoding="utf-8")
         line.append(f"--web.listen-address=127.0.0.1:{ports['prometheus']}")
         processes["prometheus"] = running.enter_context(process(line))
@@ -132,7 +126,7 @@ def test_a_run_from_the_container_of_the_command_line(stack: Stack, tmp_path: Pa
         url = f"http://127.0.0.1:{stack.ports[name]}"
         load = ("--concurrency", "4", "--num-requests", "24", "--output-tokens", "64", "--ignore-eos", "--no-progress")
         line = [LOADGEN, "run", "--url", url, *load, "--json", "--allow-invalid"]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=120, env={**os.environ, **environment})
+        done = subprocess.run(line, capture_output=True, text=True, timeout=240, env={**os.environ, **environment})
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["requests"]["completed"] == 24
     assert len(list((tmp_path / "runs").iterdir())) == len(loaded)
@@ -152,12 +146,31 @@ def test_everything_ends_when_it_is_asked_to(stack: Stack) -> None:
     assert {name: child.wait(END_S) for name, child in stack.processes.items()} == dict.fromkeys(stack.processes, 0)
 
 
+def test_servers_are_found_by_name(tmp_path: Path) -> None:
+    """With configuration and command as they are shipped, in a network of its own where names are answered as Docker
+    does: who runs is a target, and who does not is none, not a broken one."""
+    alone = namespaces("--mount", "--net", "--pid", "--fork", "--kill-child")
+    names = {"sim-baseline": "127.0.1.1", "sim-eagle3": "127.0.1.2"}
+    commands = [
+        in_place_of([LOADGEN, *all_services()[name]["command"]], {"0.0.0.0": address})
+        for name, address in names.items()
+    ]
+    places = {"/etc/prometheus": str(ROOT / "deploy" / "prometheus"), "path=/prometheus": f"path={tmp_path}"}
+    commands.append([prometheus(), *(placed(word, places) for word in all_services()["prometheus"]["command"])])
+    given = json.dumps({"names": names, "commands": commands})
+    line = [*alone, sys.executable, Path(__file__).with_name("machine_of_its_own.py"), tmp_path, given]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert sorted(json.loads(done.stdout), key=lambda each: str(each["instance"])) == [
+        {"health": "up", "instance": "127.0.0.1:9090", "job": "prometheus"},
+        *({"health": "up", "instance": name, "job": "vllm", "server": name} for name in names),
+    ]
+
+
 @pytest.mark.parametrize("serves", [False, True], ids=["at its start", "while it serves"])
 def test_as_process_1_it_ends_when_it_is_asked_to(serves: bool) -> None:
     """In a namespace of its own, where a signal that nobody listens for does nothing: with no `init` before it."""
-    alone = ["unshare", "--pid", "--fork"]
-    if subprocess.run([*alone, "true"], capture_output=True).returncode:
-        pytest.skip("no namespaces here")
+    alone = namespaces("--pid", "--fork")
     port = free_ports(1)[0]
     with process([*alone, LOADGEN, "sim", "--port", str(port)]) as outside:
         tasks = Path(f"/proc/{outside.pid}/task/{outside.pid}/children")
@@ -171,6 +184,31 @@ def test_as_process_1_it_ends_when_it_is_asked_to(serves: bool) -> None:
         finally:
             with suppress(ProcessLookupError):
                 os.kill(inside, signal.SIGKILL)
+
+
+def prometheus() -> str:
+    """The real one. CI has to have it."""
+    found = shutil.which("prometheus")
+    if found is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("there is no prometheus: install Debian's package")
+        pytest.skip("there is no prometheus")
+    return found
+
+
+def namespaces(*flags: str) -> list[str]:
+    """What runs a command in namespaces of its own, which takes Linux and the right to."""
+    line = ["unshare", *flags]
+    if shutil.which("unshare") is None or subprocess.run([*line, "true"], capture_output=True).returncode:
+        pytest.skip("no namespaces here")
+    return line
+
+
+def placed(word: str, places: dict[str, str]) -> str:
+    """An option with paths of the container replaced by paths of this machine."""
+    for there, here in places.items():
+        word = word.replace(there, here)
+    return word
 
 
 def in_place_of(line: Sequence[str], words: dict[str, str]) -> list[str]:

@@ -209,4 +209,4 @@ def _options(arguments: Mapping[str, Argument]) -> Parts:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)

@@ -227,6 +227,24 @@ def test_what_an_invalid_level_says_explains_no_fall() -> None:
     assert compared(losing(runs, 16, slower=1.0, invalid=True)).arms[0].fall is None
 
 
+def test_a_fall_is_that_of_the_valid_levels() -> None:
+    """Also where the invalid one tells nothing of its steps."""
+    drafting = replace(EAGLE, method="eagle3", draft_tokens=3)
+    valid = ladder(drafting, {1: 10.0, 4: 18.0}, tokens_per_step=2)
+    silent = losing(ladder(drafting, {16: 40.0}), 16, slower=1.0, invalid=True)
+    fall = compared([*valid, *silent]).arms[0].fall
+    assert fall is not None
+    assert (fall.low, fall.high) == (1, 4)
+
+
+def test_an_invalid_point_is_no_trade() -> None:
+    """The most tokens in all came at 16; where that is invalid, no point of it is on the front."""
+    arm = ladder(EAGLE, PAYS_MS)
+    assert (16, "eagle3") in {(point.level, point.arm) for point in compared(arm).pareto}
+    bad = compared(losing(arm, 16, slower=1.0, invalid=True))
+    assert (16, "eagle3") not in {(point.level, point.arm) for point in bad.pareto}
+
+
 def test_an_invalid_level_counts_for_nothing() -> None:
     """Its interval is there to be looked at; nothing is claimed, recommended or concluded from it."""
     bad = compared(losing(ladder(EAGLE, PAYS_MS | {16: 60.0}), 16, slower=1.0, invalid=True))

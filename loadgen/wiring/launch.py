@@ -97,7 +97,8 @@ def start_words(arm: ArmSection) -> str:
         case "sim":
             return _in_words(("loadgen", "sim", "--port", PORT, *_sim_arguments(arm.sim_values())))
         case "profile" if arm.launch == "compose":
-            return f"Docker Compose with the service of profile {arm.stored()['profile']}"
+            stored = arm.stored()
+            return f"Docker Compose with profile {stored['profile']}, image {stored['image']}"
         case _:
             return _in_words(arm.arguments())
 

@@ -51,6 +51,8 @@ def test_an_arm_has_what_its_profile_says(tmp_path: Path) -> None:
     assert stored["profile"] == "llama-3.1-8b-eagle3"
     assert stored["command"][:4] == ["vllm", "serve", "meta-llama/Llama-3.1-8B-Instruct", "--host"]
     assert stored["command"][4:7] == ["127.0.0.1", "--port", "{port}"]
+    composed = experiment(tmp_path, FILE + "launch: compose\n").arms["eagle3"].stored()
+    assert composed == stored | {"launch": "compose", "image": "vllm/vllm-openai:v0.33.0"}
 
 
 def test_a_forced_arm_says_its_configuration_last(tmp_path: Path) -> None:
@@ -233,8 +235,8 @@ def test_what_will_be_started_is_told_and_in_what_servers_differ(tmp_path: Path)
     text = FILE.replace("llama-3.1-8b-eagle3", "llama-3.1-8b-suffix") + "  running: {url: 'http://user:word@h'}\n"
     found = planned(experiment(tmp_path, text + "launch: compose\n"))
     assert found.starts == {
-        "baseline": "Docker Compose with the service of profile llama-3.1-8b-baseline",
-        "eagle3": "Docker Compose with the service of profile llama-3.1-8b-suffix",
+        "baseline": "Docker Compose with profile llama-3.1-8b-baseline, image vllm/vllm-openai:v0.33.0",
+        "eagle3": "Docker Compose with profile llama-3.1-8b-suffix, image vllm-openai:v0.33.0-arctic-inference-0.1.1",
         "running": "runs at http://h",
     }
     assert any("VLLM_USE_V2_MODEL_RUNNER 0 and 1; --async-scheduling False and none" in note for note in found.notes)

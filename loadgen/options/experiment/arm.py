@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 from loadgen.adapters.servers.redaction import without_secrets
 from loadgen.adapters.yaml_file import FieldError
 from loadgen.core.errors import ConfigError
-from loadgen.options.experiment.profile import Launch, as_seen_from, with_profile
+from loadgen.options.experiment.profile import Launch, as_seen_from, image_of, with_profile
 from loadgen.options.experiment.section import DataFile, Section, Text, folder_of, nothing
 from loadgen.options.experiment.variables import check_public, check_secret, expanded, named_in
 from loadgen.options.resolve import resolve
@@ -181,6 +181,8 @@ class ArmSection(Section):
         told = self.model_dump(mode="json", exclude_defaults=True, exclude={"label", "workdir"})
         if self.profile is not None:
             told["profile"] = Path(self.profile).name.removesuffix(".yaml")
+            if self.launch == "compose":
+                told["image"] = image_of(self.profile)
         if self.sim is not None:
             told["sim"] = self.sim_options().model_dump(mode="json", exclude={"profile"})
         kept: dict[str, Any] = without_secrets(told)

@@ -1,11 +1,14 @@
 """An arm that names a server profile: what it is once the profile is read."""
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 from loadgen.adapters.profiles.command import command_line, forcing_of
+from loadgen.adapters.profiles.container import container_of
 from loadgen.adapters.profiles.files import ProfileFile, find_profile, is_path
+from loadgen.adapters.profiles.model import Profile
 from loadgen.adapters.profiles.render import LOOPBACK
 from loadgen.adapters.yaml_file import FieldError
 from loadgen.core.errors import ConfigError
@@ -20,8 +23,8 @@ def with_profile(arm: Mapping[str, Any], folder: Path, *, port: str, length: str
     """The fields of an arm by profile, with those that follow from it.
 
     The profile is named as seen from here. One without an image is simulated whatever the launch. `port` and `length`
-    stand for what is not known yet.
-    Raises FieldError for a profile that is not there, and for what an arm cannot say beside one.
+    stand for what is not known yet. Raises FieldError for a profile that is not there, and for what an arm cannot say
+    beside one.
     """
     for name in _OF_THE_PROFILE:
         if arm.get(name) is not None:
@@ -38,22 +41,15 @@ def with_profile(arm: Mapping[str, Any], folder: Path, *, port: str, length: str
     _check_speculation(arm, found)
     if launch == "sim" or profile.image is None:
         return {**arm, "launch": "sim", "sim": {"profile": str(found.file.path.resolve())}}
-    speculation = profile.speculation
-    told: dict[str, Any] = {"env": dict(profile.environment), "health": profile.health}
     try:
-        line = command_line(profile, host=LOOPBACK, port=port)
+        return {**arm, "launch": launch, **_started(profile, port=port, length=length)}
     except ConfigError as error:
         raise FieldError(str(error), "profile") from None
-    told["command"] = [*line.program, *line.options]
-    if speculation is not None:
-        forcing = forcing_of(profile, length)
-        arguments = [argument for part in forcing.parts for argument in part]
-        told |= {
-            "method": speculation.method.value,
-            "draft_tokens": speculation.draft_tokens,
-            "forced": {"arguments": arguments, "env": dict(forcing.environment)},
-        }
-    return {**arm, "launch": launch, **told}
+
+
+def image_of(name: str) -> str:
+    """The image that a profile's service runs."""
+    return container_of(find_profile(name).profile).image
 
 
 def price_per_hour(profiles: Iterable[str]) -> float | None:
@@ -74,3 +70,17 @@ def _check_speculation(arm: Mapping[str, Any], found: ProfileFile) -> None:
     for name, value in (("method", found.profile.method_name), ("draft_tokens", tokens)):
         if arm.get(name) is not None and arm[name] != value:
             raise FieldError(f"the profile {found.profile.name} says {value}; leave it out, or name another one", name)
+
+
+def _started(profile: Profile, *, port: str, length: str) -> dict[str, Any]:
+    """The fields of an arm whose server is started. Raises ConfigError for a profile that nothing could start."""
+    line = command_line(profile, host=LOOPBACK, port=port)
+    told = {"command": [*line.program, *line.options], "env": dict(line.environment), "health": profile.health}
+    if profile.speculation is None:
+        return told
+    forcing = forcing_of(profile, length)
+    return told | {
+        "method": profile.speculation.method.value,
+        "draft_tokens": profile.speculation.draft_tokens,
+        "forced": {"arguments": [*chain.from_iterable(forcing.parts)], "env": dict(forcing.environment)},
+    }

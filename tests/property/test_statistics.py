@@ -2,7 +2,8 @@
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -162,44 +163,61 @@ def test_written_objectives_read_back(limits_ms: dict[str, int], short: bool) ->
     assert parse_slo(text) == {name: pytest.approx(limit / 1000) for name, limit in limits_ms.items()}
 
 
+_instants = st.none() | st.integers(0, 20_000 * MS)
+_counts = st.none() | st.integers(0, 60)
+_short = st.none() | st.integers(0, 100 * MS)
+_events = st.lists(st.tuples(st.integers(0, 300 * MS), st.integers(1, 5)), max_size=12)
+_fields = st.fixed_dictionaries(
+    {
+        "outcome": st.sampled_from(Outcome),
+        "phase": st.sampled_from(Phase),
+        "due_ns": _instants,
+        "sent_ns": _instants,
+        "output_tokens": _counts,
+        "output_tokens_from": st.none() | st.sampled_from(TokenSource),
+        "reasoning_tokens": _counts,
+        "input_tokens": st.none() | st.integers(0, 1000),
+        "cap_wait_ns": _short,
+        "stamp_lag_ns": _short,
+        "streamed": st.sampled_from((None, True, False)),
+        "turn": st.none() | st.integers(0, 3),
+        "speculation": st.none() | st.builds(RequestSpeculation, histogram=st.none() | histograms),
+    }
+)
+_failures = st.builds(
+    Failure, kind=st.sampled_from(FailureKind), http_status=st.sampled_from((None, 400, 500)), message=st.just("<&>")
+)
+"""Strategies are made once: to make one takes longer than to draw from it."""
+
+
+@st.composite
+def _record(draw: st.DrawFn) -> RequestRecord:
+    fields = draw(_fields)
+    if fields["outcome"] is Outcome.DROPPED:
+        fields["sent_ns"] = None
+    sent = fields["sent_ns"]
+    events = [] if sent is None else draw(_events)
+    stamps = tuple(accumulate((gap for gap, _ in events), initial=sent))[1:] if events else ()
+    if sent is not None:
+        fields["closed_ns"] = (stamps[-1] if stamps else sent) + draw(st.integers(0, 10 * MS))
+    if stamps:
+        fields |= {"first_ns": stamps[0], "last_ns": stamps[-1], "event_ns": stamps}
+        fields["first_output_ns"] = draw(st.sampled_from((None, *stamps)))
+    if draw(st.booleans()):
+        fields["event_tokens"] = tuple(tokens for _, tokens in events)
+    if fields["outcome"] is Outcome.FAILED:
+        fields["failure"] = draw(_failures)
+    return RequestRecord(seq=0, request_id="r", **fields)
+
+
 @st.composite
 def records(draw: st.DrawFn) -> list[RequestRecord]:
     """Up to thirty records of any phase, outcome and completeness that the record type allows."""
-    return [draw(_record(seq)) for seq in range(draw(st.integers(0, 30)))]
+    made = draw(_some_records)
+    return [replace(record, seq=seq, request_id=f"r{seq}") for seq, record in enumerate(made)]
 
 
-@st.composite
-def _record(draw: st.DrawFn, seq: int) -> RequestRecord:
-    outcome = draw(st.sampled_from(Outcome))
-    due = draw(st.none() | st.integers(0, 20_000 * MS))
-    sent = None if outcome is Outcome.DROPPED else draw(st.none() | st.integers(0, 20_000 * MS))
-    gaps = [] if sent is None else draw(st.lists(st.integers(0, 300 * MS), max_size=12))
-    stamps = tuple(int(stamp) for stamp in (sent or 0) + np.cumsum(gaps, dtype=np.int64))
-    tokens = tuple(draw(st.lists(st.integers(1, 5), min_size=len(stamps), max_size=len(stamps))))
-    fields: dict[str, Any] = {
-        "due_ns": due,
-        "sent_ns": sent,
-        "first_ns": stamps[0] if stamps else None,
-        "first_output_ns": draw(st.sampled_from((None, *stamps))),
-        "last_ns": stamps[-1] if stamps else None,
-        "closed_ns": None if sent is None else (stamps[-1] if stamps else sent) + draw(st.integers(0, 10 * MS)),
-        "event_ns": stamps,
-        "event_tokens": draw(st.sampled_from((None, tokens))),
-        "output_tokens": draw(st.none() | st.integers(0, 60)),
-        "output_tokens_from": draw(st.none() | st.sampled_from(TokenSource)),
-        "reasoning_tokens": draw(st.none() | st.integers(0, 60)),
-        "input_tokens": draw(st.none() | st.integers(0, 1000)),
-        "cap_wait_ns": draw(st.none() | st.integers(0, 100 * MS)),
-        "stamp_lag_ns": draw(st.none() | st.integers(0, 100 * MS)),
-        "streamed": draw(st.sampled_from((None, True, False))),
-        "turn": draw(st.none() | st.integers(0, 3)),
-        "speculation": draw(st.none() | st.builds(RequestSpeculation, histogram=st.none() | histograms)),
-    }
-    if outcome is Outcome.FAILED:
-        kind = draw(st.sampled_from(FailureKind))
-        fields["failure"] = Failure(kind=kind, http_status=draw(st.sampled_from((None, 400, 500))), message="<&>")
-    phase = draw(st.sampled_from(Phase))
-    return RequestRecord(seq=seq, request_id=f"r{seq}", phase=phase, outcome=outcome, **fields)
+_some_records = st.lists(_record(), max_size=30)
 
 
 @settings(deadline=None, max_examples=60)

@@ -244,12 +244,17 @@ def test_a_wrong_value_is_named_with_its_line(tmp_path: Path, line: str, instead
             load_profile(path)
 
 
-def test_a_baseline_does_not_speculate(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "baseline",
+    [
+        ARM.replace("name: arm", "name: mine").replace("baseline: mine", "baseline: x"),
+        BASELINE + "speculation: {method: ngram, draft_tokens: 3}\n",
+    ],
+)
+def test_a_baseline_does_not_speculate(tmp_path: Path, baseline: str) -> None:
     """Nor is it an arm of another."""
     with pytest.raises(ConfigError, match=r"arm\.yaml:3: baseline: expected a profile without speculation"):
-        load_profile(
-            arm_of(tmp_path, baseline=ARM.replace("name: arm", "name: mine").replace("baseline: mine", "baseline: x"))
-        )
+        load_profile(arm_of(tmp_path, baseline=baseline))
 
 
 def test_profiles_are_found_by_name_in_order_of_folders(tmp_path: Path) -> None:

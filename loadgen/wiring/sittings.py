@@ -29,6 +29,7 @@ from loadgen.engine.ports import Exited, Launcher, Stopped
 from loadgen.options.experiment import ArmSection, ExperimentFile
 from loadgen.options.load import CommonOptions
 from loadgen.wiring.api_key import api_key_from
+from loadgen.wiring.cooldown import cool_down
 from loadgen.wiring.execute import Finished, execute, load_title
 from loadgen.wiring.experiment_notes import footing_words
 from loadgen.wiring.interrupts import Interrupted, interruptible, interrupts, signals
@@ -233,18 +234,23 @@ class Sittings:
             return
         self._check_footing(server, session.facts)
         left, first_pass = list(server.pending.cells), 0
+        notes: tuple[str, ...] = ()
         for cell in server.pending.sitting.cells:
             if cell in left:
                 left.remove(cell)
-                await self._measure(
-                    server, session, cell, first_pass=first_pass, after_s=self.time_left.after(left, later)
-                )
+                after_s = self.time_left.after(left, later)
+                await self._measure(server, session, cell, first_pass=first_pass, after_s=after_s, notes=notes)
                 if left and not server.lost:
-                    await interruptible(asyncio.sleep(self.experiment.cooldown))
+                    notes = await interruptible(self._pause(session))
             load, warmup_requests = cell.level.load, cell.level.warmup_requests
             first_pass += passes_needed(self.workload, load, warmup_requests=warmup_requests)
         if server.section.sim is not None and not server.lost:
             self._save(server, late_p99_s=await lateness_p99_s(session.destination))
+
+    async def _pause(self, session: Session) -> tuple[str, ...]:
+        """Between two levels: what was left running would be measured with the next one. Notes for that one."""
+        await asyncio.sleep(self.experiment.cooldown)
+        return await cool_down(session.pages, session.facts, pause_s=0)
 
     async def _session(self, server: _Server) -> Session:
         """Asks the server what it is. Raises TargetError when it does not answer."""
@@ -289,7 +295,14 @@ class Sittings:
             )
 
     async def _measure(
-        self, server: _Server, session: Session, cell: PlannedCell, *, first_pass: int, after_s: float | None
+        self,
+        server: _Server,
+        session: Session,
+        cell: PlannedCell,
+        *,
+        first_pass: int,
+        after_s: float | None,
+        notes: Sequence[str],
     ) -> None:
         if server.lost:
             self._fail(cell, "the server was no longer there", server)
@@ -309,7 +322,7 @@ class Sittings:
                 display=lambda live, _title, _duration_s: self.display.cell(live, title, after_s),
                 first_pass=first_pass,
                 run_id=f"r{cell.repeat}-{cell.arm.name}-{cell.level.name}",
-                notes=tuple(_notes(server, session)),
+                notes=(*_notes(server, session), *notes),
                 gone=server.gone,
             )
         except TargetError as error:

@@ -4,7 +4,8 @@
 
 It answers as vLLM does as far as an experiment asks. Words: `PATH=VALUE` is a setting on its page of settings (JSON, a
 path of keys joined by dots); `tokens=N` the length of answers; `no-reset` has no way to empty the prefix cache;
-`hang=FILE` or `die=FILE` does so at the seventh request, while the file is there; `dead` does not even come up.
+`hang=FILE` or `die=FILE` does so at the seventh request, while the file is there; `busy=FILE` has a page of metrics, on
+which something runs while the file is there; `dead` does not even come up.
 Its output has a line for each request: the digest of its body without the salt, and the salt.
 """
 
@@ -19,7 +20,7 @@ from pathlib import Path
 
 PORT, *WORDS = sys.argv[1:]
 SETTINGS = dict(word.split("=", 1) for word in WORDS if "=" in word)
-FILES = {name: Path(SETTINGS.pop(name)) for name in ("hang", "die") if name in SETTINGS}
+FILES = {name: Path(SETTINGS.pop(name)) for name in ("hang", "die", "busy") if name in SETTINGS}
 TOKENS = int(SETTINGS.pop("tokens", "3"))
 REQUESTS = count(1)
 
@@ -60,6 +61,11 @@ class Handler(BaseHTTPRequestHandler):
         }
         if self.path == "/reset_prefix_cache" and "no-reset" not in WORDS:
             self.reply(405, b"no")
+        elif self.path == "/metrics" and "busy" in FILES:
+            labels = '{engine="0",model_name="m"}'
+            running = int(FILES["busy"].exists())
+            page = f"vllm:num_requests_running{labels} {running}\nvllm:num_requests_waiting{labels} 0\n"
+            self.reply(200, page.encode(), "text/plain")
         elif self.path in pages:
             self.reply(200, json.dumps(pages[self.path]).encode())
         else:

@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import msgspec
@@ -217,6 +218,23 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
     baseline, other = finished.manifest.plan.sittings
     assert finished.folder.sitting(baseline).starts[0].stopped == "asked"
     assert finished.folder.sitting(other).starts == ()
+
+
+@pytest.mark.slow
+def test_a_level_waits_until_the_server_is_idle(tmp_path: Path) -> None:
+    """What an earlier one left running there would be measured with it."""
+    busy = tmp_path / "busy"
+    busy.touch()
+    found: list[bool] = []
+
+    def look(title: str) -> None:
+        found.append(busy.exists())
+        if len(found) == 1:
+            Timer(1.0, busy.unlink).start()
+
+    finished = run(experiment_file(tmp_path, {"baseline": little(f"busy={busy}")}, noise="aa"), watcher=Watcher(look))
+    assert finished.code is ExitCode.DONE
+    assert found == [True, False, False, False]
 
 
 @pytest.mark.slow

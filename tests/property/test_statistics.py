@@ -217,7 +217,7 @@ def records(draw: st.DrawFn) -> list[RequestRecord]:
     return [replace(record, seq=seq, request_id=f"r{seq}") for seq, record in enumerate(made)]
 
 
-_some_records = st.lists(_record(), max_size=30)
+_some_records = st.integers(0, 30).flatmap(lambda count: st.lists(_record(), min_size=count, max_size=count))
 
 
 @settings(deadline=None, max_examples=60)

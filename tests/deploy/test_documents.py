@@ -79,6 +79,7 @@ def test_the_experiment_of_the_gpu_host(tmp_path: Path) -> None:
     assert set(load_experiment(file).arms) == set(yaml.safe_load(text)["arms"])
 
 
+@pytest.mark.slow
 def test_estimates_are_those_of_the_model() -> None:
     """The script that writes the tables finds nothing to change."""
     line = [sys.executable, ROOT / "tools" / "gpu_estimates.py", "--check"]

@@ -31,6 +31,7 @@ pytestmark = pytest.mark.slow
 START_S, END_S = 60.0, 20.0
 STOP = signal.Signals[image_of("simulator")["STOPSIGNAL"]]
 LOADGEN = str(Path(sys.executable).with_name("loadgen"))
+SEEN_UP = "max_over_time(up[5m])"  # a busy machine may miss one scrape
 SAME_ON_A_GPU = "gpu5-eagle3"
 """A server that is to be known by what it is, not by its GPU; the simulated one of that method stands in."""
 
@@ -73,14 +74,14 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         processes["prometheus"] = running.enter_context(process(line))
         it = Stack(ports, processes)
         until(lambda: answers(ports["prometheus"], "/-/ready"))
-        until(lambda: len(it.query('up{job="vllm"} == 1')) == len(simulated()) + 1)
+        until(lambda: len(it.query(f"{SEEN_UP} == 1")) == len(simulated()) + 2)
         yield it
 
 
 def resolved(ports: dict[str, int]) -> dict[str, Any]:
-    """The shipped configuration, names resolved as Docker does for services that run, scraped every second."""
+    """The shipped configuration, names resolved as Docker does for services that run, scraped more often."""
     config: dict[str, Any] = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text(encoding="utf-8"))
-    config["global"] = {"scrape_interval": "1s", "scrape_timeout": "1s"}
+    config["global"] = {"scrape_interval": "2s", "scrape_timeout": "2s"}
     known = {**ports, SAME_ON_A_GPU: ports["sim-eagle3"]}
     for job in config["scrape_configs"]:
         for static in job.get("static_configs", ()):
@@ -96,14 +97,9 @@ def resolved(ports: dict[str, int]) -> dict[str, Any]:
 
 def test_every_server_is_a_target_by_its_name(stack: Stack) -> None:
     """Up, and labelled by the service; on one of several GPUs by what it serves there."""
-    up = {each["metric"]["instance"]: each["metric"]["server"] for each in stack.query('up{job="vllm"}')}
+    found = [each["metric"] for each in stack.query(f"{SEEN_UP} == 1")]
+    up = {each["instance"]: each["server"] for each in found if each["job"] == "vllm"}
     assert up == {name: name for name in simulated()} | {SAME_ON_A_GPU: "vllm-eagle3"}
-
-
-def test_prometheus_scrapes_itself(stack: Stack) -> None:
-    """The other job."""
-    (itself,) = stack.query('up{job="prometheus"}')
-    assert itself["value"][1] == "1"
 
 
 def test_the_health_check_of_the_image(stack: Stack) -> None:
@@ -119,14 +115,13 @@ def test_the_health_check_of_the_image(stack: Stack) -> None:
 def test_a_run_from_the_container_of_the_command_line(stack: Stack, tmp_path: Path) -> None:
     """It loads servers and leaves its files in the volume; then every panel of the dashboard has something to show."""
     loaded = {"sim-baseline", "sim-eagle3"}
-    service = all_services()["loadgen"]
-    (volume,) = service["volumes"]
-    environment = {name: text.replace(volume["target"], str(tmp_path)) for name, text in service["environment"].items()}
+    (volume,) = all_services()["loadgen"]["volumes"]
+    assert volume["target"] == image_of("loadgen")["WORKDIR"]  # here tmp_path
     for name in loaded:
         url = f"http://127.0.0.1:{stack.ports[name]}"
         load = ("--concurrency", "4", "--num-requests", "24", "--output-tokens", "64", "--ignore-eos", "--no-progress")
         line = [LOADGEN, "run", "--url", url, *load, "--json", "--allow-invalid"]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=240, env={**os.environ, **environment})
+        done = subprocess.run(line, capture_output=True, text=True, timeout=240, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["requests"]["completed"] == 24
     assert len(list((tmp_path / "runs").iterdir())) == len(loaded)

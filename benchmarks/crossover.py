@@ -276,7 +276,8 @@ def _counted(name: str, work: Callable[[int], Found], seeds: int, pool: ProcessP
 
 def _print(crossovers: Sequence[Found], claims: Sequence[Found]) -> None:
     names = ("scenario", "truth", "closed_form", "median_level", "median_width", "found_ratio", "tens_with_9")
-    print_table("crossovers", names, [[each[name] for name in names] for each in crossovers])
+    if crossovers:
+        print_table("crossovers", names, [[each[name] for name in names] for each in crossovers])
     for each in claims:
         rows = [("nothing", each["nothing_claimed_ratio"])]
         rows += [(name, count / each["experiments"]) for name, count in each["claimed"].items()]

@@ -152,6 +152,15 @@ def test_what_is_wrong_is_said_with_file_and_line(profiles: Profiles, tmp_path: 
     assert (checked["checked"], checked["faults"], len(checked["objections"])) == (1, 2, 2)
 
 
+def test_a_stand_in_that_cannot_be_is_found(profiles: Profiles, tmp_path: Path) -> None:
+    """What `simulator` says is an option of the simulator, and the model one that it knows."""
+    text = (ROOT / "server_profiles" / "sim-eagle3.yaml").read_text().replace("sim-eagle3", "mine")
+    (tmp_path / "mine.yaml").write_text(text.replace("gpu: h100", "gpu: h1000"))
+    done = profiles("check", tmp_path / "mine.yaml")
+    assert done.code == 1
+    assert "h1000" in done.stdout
+
+
 def test_a_simulator_takes_a_profile_by_name() -> None:
     """As it does by file."""
     line = [sys.executable, "-m", "loadgen", "sim", "--profile", "sim-eagle9"]

@@ -134,6 +134,16 @@ def test_a_profile_fills_what_is_left_open(profile: Path) -> None:
     assert options.fault == ["reset=3@1%"]
 
 
+def test_a_profile_of_a_real_server_is_imitated_as_it_is_started() -> None:
+    """GPUs together, limits of vLLM by the same names, draft lengths by batch."""
+    together = sim_options(profile="llama-3.3-70b-eagle3")
+    assert (together.gpus, together.target, together.max_model_len) == (4, "llama-3.1-70b", 8192)
+    assert (together.max_num_seqs, together.max_num_batched_tokens) == (128, 8192)
+    dynamic = sim_options(profile="llama-3.1-8b-eagle3-dynamic")
+    assert dynamic.draft_tokens_by_batch == ((1, 16, 3), (17, 64, 1), (65, 128, 0))
+    assert sim_options(profile="sglang-llama-3.1-8b-baseline").max_num_seqs == 256
+
+
 def test_every_other_source_wins_over_the_profile(profile: Path, tmp_path: Path) -> None:
     """File, environment and command line, each over the one before; a length takes the place of rates."""
     config = tmp_path / "sim.yaml"

@@ -161,6 +161,21 @@ async def test_an_engine_on_the_path_is_started(tmp_path: Path) -> None:
     assert "my own secret" not in log
 
 
+@pytest.mark.parametrize(("arm", "starts"), [("llama-3.1-8b-baseline", False), ("qwen3-0.6b-cpu-baseline", True)])
+async def test_gpus_are_looked_for_before_an_engine_that_needs_them(tmp_path: Path, arm: str, starts: bool) -> None:
+    """And not for one on a CPU."""
+    program = fake_engine(tmp_path, "vllm")
+    program.with_name("nvidia-smi").write_text("#!/bin/sh\necho no devices were found\nexit 6\n")
+    text = FILE.replace("llama-3.1-8b-baseline", arm)
+    it = launcher(tmp_path, "baseline", text=text, variables={**os.environ, "PATH": path_with(program)})
+    if starts:
+        async with launched(it):
+            pass
+    else:
+        with pytest.raises(TargetError, match="the server needs a GPU, but nvidia-smi says: no devices were found"):
+            await it.start()
+
+
 async def test_a_variable_that_may_be_missing_is_empty(tmp_path: Path) -> None:
     """Open models need no token."""
     variables = {name: value for name, value in os.environ.items() if name != "HF_TOKEN"}

@@ -68,7 +68,7 @@ def table(
     A title that begins with `>` aligns right. Columns of `leave_out` go in that order until the rest fits, because a
     number cut short is a wrong number; only the `stretch` column, which holds prose, is ever shortened.
     """
-    widths = [max(cell_len(title.lstrip(">")), *(row[i].cell_len for row in rows)) for i, title in enumerate(titles)]
+    widths = [max([cell_len(title.lstrip(">")), *(row[i].cell_len for row in rows)]) for i, title in enumerate(titles)]
     if stretch is not None:
         widths[stretch] = min(widths[stretch], 12)
     kept = list(range(len(titles)))

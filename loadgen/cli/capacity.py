@@ -23,7 +23,7 @@ def capacity(options: CapacityOptions) -> None:
     capacity, 1 when not even the first level meets the objectives.
     """
     # Help, and a mistake in an option, need none of these.
-    from loadgen.cli.output import width_of
+    from loadgen.cli.output import metrics_page, width_of
     from loadgen.cli.progress import RunProgress
     from loadgen.report.terminal import capacity_text
     from loadgen.report.words import asked
@@ -36,20 +36,22 @@ def capacity(options: CapacityOptions) -> None:
         if shown:
             tell(f"{options.variable.replace('-', ' ')} {asked(probe.level)}: {probe.verdict}: {probe.why}")
 
-    with Reading("reading the data") as reading:
-        found = asyncio.run(find_capacity(options, display=display, told=told, progress=reading if shown else None))
-    if not options.quiet:
-        if options.json_output:
-            show(as_document(found.result))
-        else:
-            text = capacity_text(
-                found.search,
-                found.result,
-                found.runs[0].manifest,
-                width=width_of(),
-                color=sys.stdout.isatty(),
-            )
-            show(f"{text}\nsaved in {found.path}\n")
+    with metrics_page(options, quiet=options.quiet) as watch:
+        with Reading("reading the data") as reading:
+            progress = reading if shown else None
+            found = asyncio.run(find_capacity(options, display=display, told=told, progress=progress, watch=watch))
+        if not options.quiet:
+            if options.json_output:
+                show(as_document(found.result))
+            else:
+                text = capacity_text(
+                    found.search,
+                    found.result,
+                    found.runs[0].manifest,
+                    width=width_of(),
+                    color=sys.stdout.isatty(),
+                )
+                show(f"{text}\nsaved in {found.path}\n")
     raise typer.Exit(int(exit_code_of(found)))
 
 

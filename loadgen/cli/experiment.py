@@ -10,12 +10,14 @@ import typer
 
 from loadgen.adapters.store.files import reason
 from loadgen.cli.experiment_progress import ExperimentProgress
-from loadgen.cli.output import width_of
+from loadgen.cli.output import metrics_page, width_of
 from loadgen.cli.reading import Reading
 from loadgen.cli.usage import ArgumentsCommand
 from loadgen.cli.writing import as_document, show, tell, write
 from loadgen.core.errors import ExitCode, StoreError
 from loadgen.options.experiment import load_experiment
+from loadgen.options.metrics import MetricsOptions
+from loadgen.options.resolve import resolve
 from loadgen.report.comparison import comparison_html, comparison_text, document_charts
 from loadgen.report.plan import plan_json, plan_text
 from loadgen.report.svg import chart_svg
@@ -64,6 +66,18 @@ def run(
     yes: Annotated[
         bool, typer.Option("--yes", metavar="", help="Run it although it should take longer than its budget.")
     ] = False,
+    prometheus_port: Annotated[
+        str | None,
+        typer.Option(
+            "--prometheus-port",
+            metavar="[ADDRESS:]PORT",
+            help="Serve metrics for Prometheus on this port while the experiment runs; 0 takes a free one.",
+        ),
+    ] = None,
+    prometheus_linger: Annotated[
+        str | None,
+        typer.Option("--prometheus-linger", metavar="TIME", help="Time for which metrics stay after the end."),
+    ] = None,
     no_progress: Annotated[bool, typer.Option("--no-progress", metavar="", help="No progress display.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", metavar="", help="Print nothing but errors.")] = False,
     as_json: Annotated[
@@ -77,21 +91,25 @@ def run(
     """
     experiment = load_experiment(file)
     display = ExperimentProgress(enabled=not (no_progress or quiet), silent=quiet)
-    with Reading("reading the data") as reading:
-        finished = asyncio.run(
-            run_experiment(
-                experiment,
-                out=out,
-                resume=resume,
-                over_budget=yes,
-                display=display,
-                progress=reading if not (no_progress or quiet) else None,
+    metrics = {"prometheus_port": prometheus_port, "prometheus_linger": prometheus_linger}
+    given = {name: value for name, value in metrics.items() if value is not None}
+    with metrics_page(resolve(MetricsOptions, given), quiet=quiet) as watch:
+        with Reading("reading the data") as reading:
+            finished = asyncio.run(
+                run_experiment(
+                    experiment,
+                    out=out,
+                    resume=resume,
+                    over_budget=yes,
+                    display=display,
+                    progress=reading if not (no_progress or quiet) else None,
+                    watch=watch,
+                )
             )
-        )
-    result = result_of(finished)
-    if not quiet:
-        show(_outcome_json(finished) if as_json else finished_text(finished, result))
-    save_page(finished, result, told=not (quiet or as_json))
+        result = result_of(finished)
+        if not quiet:
+            show(_outcome_json(finished) if as_json else finished_text(finished, result))
+        save_page(finished, result, told=not (quiet or as_json))
     raise typer.Exit(int(_code(finished, result)))
 
 

@@ -9,14 +9,16 @@ from typing import Annotated, TypeVar
 import typer
 
 from loadgen.adapters.parquet import write_records, write_runs
+from loadgen.adapters.prometheus.backfill import FinishedRun, backfill
 from loadgen.cli.export_rows import cells_document, request_places, run_rows
-from loadgen.cli.stored import Stored, StoredExperiment, StoredRun, load
+from loadgen.cli.stored import Stored, StoredExperiment, StoredRun, StoredSearch, StoredSweep, load
 from loadgen.cli.usage import ArgumentsCommand
 from loadgen.cli.writing import as_document, tell, write
 from loadgen.core.errors import ConfigError
 from loadgen.report.csv import requests_csv, runs_csv, series_csv
 from loadgen.report.json import records_json, series_json, several_series_json
 from loadgen.report.vllm import vllm_json
+from loadgen.wiring.watch import info_of, stored_labels
 
 
 class Format(StrEnum):
@@ -26,6 +28,7 @@ class Format(StrEnum):
     JSON = "json"
     PARQUET = "parquet"
     VLLM = "vllm"
+    OPENMETRICS = "openmetrics"
 
 
 class What(StrEnum):
@@ -38,7 +41,7 @@ class What(StrEnum):
 
 Kind = TypeVar("Kind", bound=StrEnum)
 
-_CAN = {Format.PARQUET: (What.REQUESTS, What.SUMMARY), Format.VLLM: (What.SUMMARY,)}
+_CAN = {Format.PARQUET: (What.REQUESTS, What.SUMMARY), Format.VLLM: (What.SUMMARY,), Format.OPENMETRICS: (What.SERIES,)}
 """What a format holds where it does not hold everything, what it holds by default first."""
 
 
@@ -48,7 +51,11 @@ def export(
     ],
     format_name: Annotated[
         str,
-        typer.Option("--format", metavar="NAME", help="csv, json, parquet, vllm (as `vllm bench serve` saves)."),
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="csv, json, parquet, vllm (as `vllm bench serve` saves), openmetrics (to be loaded into Prometheus).",
+        ),
     ],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="File to write; - or none is stdout.")
@@ -71,7 +78,13 @@ def export(
     if form is Format.PARQUET and output is not None:
         tell(f"wrote {_parquet(output, wanted, stored)} to {output}")
         return
-    write(_vllm(stored) if form is Format.VLLM else _text(form, wanted, stored), output)
+    match form:
+        case Format.VLLM:
+            write(_vllm(stored), output)
+        case Format.OPENMETRICS:
+            write(_openmetrics(folder, stored), output)
+        case _:
+            write(_text(form, wanted, stored), output)
 
 
 def _one_of(kinds: type[Kind], option: str, name: str) -> Kind:
@@ -117,6 +130,25 @@ def _vllm(stored: Stored) -> Iterator[str]:
     for run in stored.runs:
         metadata = run.place if isinstance(stored, StoredExperiment) else {}
         yield from vllm_json(run.result, run.folder.records, metadata)
+
+
+def _openmetrics(folder: Path, stored: Stored) -> Iterator[str]:
+    """What a Prometheus would have scraped while it was measured, with the time stamps of then."""
+    arms = {cell.arm.name: cell.arm for cell in stored.cells} if isinstance(stored, StoredExperiment) else {}
+    runs = []
+    for run in stored.runs:
+        arm = arms.get(run.place.get("arm", ""))
+        labels = stored_labels(run.manifest) if arm is None else stored_labels(run.manifest, arm.name, arm.method)
+        runs.append(FinishedRun(labels=labels, manifest=run.manifest, summary=run.result, records=run.folder.records()))
+    return backfill(runs, info_of(_COMMANDS[type(stored)], folder))
+
+
+_COMMANDS: dict[type, str] = {
+    StoredRun: "run",
+    StoredSweep: "sweep",
+    StoredSearch: "capacity",
+    StoredExperiment: "experiment",
+}
 
 
 def register(app: typer.Typer) -> None:

@@ -1,6 +1,7 @@
 """What the commands that run load print, and how they leave."""
 
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NoReturn
 
@@ -10,9 +11,11 @@ from loadgen.cli.writing import as_document, show, tell
 from loadgen.cli.writing import width_of as width_of
 from loadgen.core.metrics.summary import Sweep
 from loadgen.core.run import RunManifest
+from loadgen.options.metrics import MetricsOptions
 from loadgen.report.terminal import run_text, sweep_text
 from loadgen.wiring.execute import Finished
 from loadgen.wiring.judge import Ending
+from loadgen.wiring.watch import Watch, watching
 
 
 def show_run(finished: Finished, *, as_json: bool, width: int) -> None:
@@ -33,8 +36,17 @@ def show_sweep(sweep: Sweep, path: Path, *, manifest: RunManifest, as_json: bool
     show(f"{text}\nsaved in {path}\n")
 
 
+def metrics_page(options: MetricsOptions, *, quiet: bool) -> AbstractContextManager[Watch | None]:
+    """Serves the metrics that the options ask for until the block is left, and for the time that they are to stay."""
+    return watching(options.prometheus_port, options.prometheus_linger, _unheard if quiet else tell)
+
+
 def leave(ending: Ending) -> NoReturn:
     """Ends the command, and names the gates that failed."""
     for gate in ending.failed_gates:
         tell(f"loadgen: gate failed: {gate.evidence}")
     raise typer.Exit(int(ending.code))
+
+
+def _unheard(line: str) -> None:
+    """Nobody wants to know."""

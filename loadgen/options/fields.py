@@ -9,6 +9,8 @@ from pydantic.fields import FieldInfo
 
 from loadgen.core.units import parse_duration_ns, seconds
 
+_HIGHEST_PORT = 65_535
+
 
 def _duration(value: Any) -> Any:
     return seconds(parse_duration_ns(value)) if isinstance(value, str | int | float) else value
@@ -78,11 +80,30 @@ def _numbers(value: Any) -> Any:
     return [value] if isinstance(value, int | float) else value
 
 
+def parse_listen(text: str) -> tuple[str, int]:
+    """Address and port meant by `PORT` or `ADDRESS:PORT`; without an address the loopback one.
+
+    Raises ValueError, saying what was expected, for anything else.
+    """
+    host, _, port = text.strip().rpartition(":")
+    if not (port.isascii() and port.isdigit() and int(port) <= _HIGHEST_PORT):
+        raise ValueError(f"expected PORT or ADDRESS:PORT, with a port from 0 to {_HIGHEST_PORT}, got {text!r}")
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
+
+
+def _listen_address(value: Any) -> Any:
+    if isinstance(value, str | int):
+        parse_listen(str(value))
+        return str(value)
+    return value
+
+
 DURATION = BeforeValidator(_duration)
 DurationSeconds = Annotated[float, DURATION]
 JsonField = Annotated[dict[str, Any], BeforeValidator(_json_object)]
 Pairs = Annotated[dict[str, str], BeforeValidator(_pairs)]
 Headers = Annotated[dict[str, str], BeforeValidator(_headers)]
+ListenAddress = Annotated[str, BeforeValidator(_listen_address)]
 Texts = Annotated[list[str], BeforeValidator(_texts)]
 OneInt = Annotated[int, BeforeValidator(_one_number)]
 OneFloat = Annotated[float, BeforeValidator(_one_number)]

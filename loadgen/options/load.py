@@ -22,6 +22,7 @@ from loadgen.options.fields import (
     Texts,
     option,
 )
+from loadgen.options.metrics import MetricsOptions
 from loadgen.options.target import TargetOptions
 
 MOST_REQUESTS = 1_000_000_000
@@ -29,7 +30,7 @@ ALL_GPUS = "all"
 _GPU_INDEX = re.compile(r"[0-9]{1,4}")
 
 
-class CommonOptions(TargetOptions):
+class CommonOptions(MetricsOptions, TargetOptions):
     """What every command that sends load takes. Durations are seconds."""
 
     url: str = option(

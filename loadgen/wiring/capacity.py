@@ -20,6 +20,7 @@ from loadgen.wiring.execute import Display, Finished, execute
 from loadgen.wiring.interrupts import Interrupted, interruptible, signals
 from loadgen.wiring.run import burstiness_of
 from loadgen.wiring.session import Session, open_session
+from loadgen.wiring.watch import Watch
 from loadgen.wiring.workload import ReadProgress, passes_needed
 
 _WARMUP_TURNOVERS = 2
@@ -43,11 +44,14 @@ async def find_capacity(
     display: Display,
     told: Callable[[Probe], None],
     progress: ReadProgress | None = None,
+    watch: Watch | None = None,
 ) -> FinishedSearch:
     """Searches; `told` gets each probe once it has ended. What a probe left stays whatever happens to later ones."""
     async with open_session(options, progress=progress) as session:
         search_id = f"capacity-{new_run_id()}"
         path = create_search(options.out, search_id)
+        if watch is not None:
+            watch.tell("capacity", path)
         search = search_of(session.stored_options())
         finished: list[Finished] = []
         seen: list[tuple[float, Run]] = []
@@ -71,6 +75,7 @@ async def find_capacity(
                     display=display,
                     first_pass=first_pass,
                     notes=notes,
+                    watch=watch,
                 )
                 finished.append(done)
                 first_pass += passes_needed(session.workload, load, warmup_requests=warmup)

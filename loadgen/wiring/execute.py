@@ -26,6 +26,7 @@ from loadgen.engine.runner import Run, RunEnd, RunSettings
 from loadgen.wiring.interrupts import interrupts
 from loadgen.wiring.probe import probing
 from loadgen.wiring.session import Session
+from loadgen.wiring.watch import Watch
 from loadgen.wiring.workload import level_plan
 
 _LOOK_S = 0.2
@@ -60,11 +61,12 @@ async def execute(
     run_id: str | None = None,
     notes: Sequence[str] = (),
     gone: Callable[[], bool] | None = None,
+    watch: Watch | None = None,
 ) -> Finished:
     """Runs one load against the session's target and leaves a complete run folder.
 
     `run_id` is the folder's name unless given. `notes` are for the manifest. The run ends as with a server that cannot
-    be reached once `gone` says that there is none.
+    be reached once `gone` says that there is none. `watch` is told of the run as it goes on.
     Raises LoadgenError for our own faults; whatever was measured until then is on the disk.
     """
     clock = MonotonicClock()
@@ -98,6 +100,7 @@ async def execute(
     )
     folder.save_manifest(manifest)
     sink = folder.record_writer()
+    watched = None if watch is None else watch.begin(session, load, origin_unix_ns=clock.origin_unix_ns)
     settings = RunSettings(
         load=load,
         endpoint=template.endpoint,
@@ -111,13 +114,18 @@ async def execute(
     try:
         await session.reset_cache()
         async with probing(session.pages, session.facts, session.options, folder=folder, clock=clock) as probe:
-            run = Run(plan.conversations, settings, clock=clock, transport=transport, sink=sink, probe=probe)
+            taking = sink if watched is None else watched.beside(sink)
+            run = Run(plan.conversations, settings, clock=clock, transport=transport, sink=taking, probe=probe)
+            if watched is not None:
+                watched.live = run.live
             with _few_collections(), interrupts(run.stop, run.abort):
                 async with display(run.live, load_title(load), load.duration_s), _watched(run, gone):
                     end = await run.execute()
     finally:
         clock.close()
         sink.close()
+        if watched is not None:
+            watched.live = None
     manifest = replace(
         manifest,
         planned=end.requests,
@@ -131,6 +139,8 @@ async def execute(
     folder.save_manifest(manifest)
     analysis = await asyncio.to_thread(analyse, folder.records, manifest, folder.scrapes)
     folder.save_summary(analysis.summary)
+    if watched is not None:
+        watched.finished(analysis.summary)
     return Finished(folder=folder, manifest=manifest, analysis=analysis, end=end)
 
 

@@ -29,6 +29,7 @@ from loadgen.wiring.experiment_plan import planned_over
 from loadgen.wiring.launch import launcher_of
 from loadgen.wiring.probe import check_local_gpus
 from loadgen.wiring.sittings import ExperimentDisplay, Sittings, TimeLeft
+from loadgen.wiring.watch import Watch
 from loadgen.wiring.workload import ReadProgress, Workload, open_workload
 
 
@@ -71,6 +72,7 @@ async def run_experiment(
     over_budget: bool = False,
     display: ExperimentDisplay,
     progress: ReadProgress | None = None,
+    watch: Watch | None = None,
 ) -> FinishedExperiment:
     """Runs what the file says into a new folder under `out`, or what is missing in the folder to `resume`.
 
@@ -106,7 +108,10 @@ async def run_experiment(
                 display=display,
                 time_left=TimeLeft(estimate=found.estimate),
                 baseline=_first_served(folder, found.plan),
+                watch=watch,
             )
+            if watch is not None:
+                watch.tell("experiment", folder.path)
             interrupted = await sittings.run()
             remarks = (*footing_remarks(folder, found.plan), *length_remarks(folder, found.plan))
             return FinishedExperiment(

@@ -6,17 +6,27 @@ from loadgen.options.load import RunOptions
 from loadgen.wiring.execute import Display, Finished, execute
 from loadgen.wiring.interrupts import signals
 from loadgen.wiring.session import open_session
+from loadgen.wiring.watch import Watch
 from loadgen.wiring.workload import ReadProgress, default_requests
 
 
-async def run_once(options: RunOptions, *, display: Display, progress: ReadProgress | None = None) -> Finished:
+async def run_once(
+    options: RunOptions, *, display: Display, progress: ReadProgress | None = None, watch: Watch | None = None
+) -> Finished:
     """Runs what the options say and leaves a run folder. Raises LoadgenError when that cannot be done."""
     async with open_session(options, progress=progress) as session:
         load = _load(options, session.seed, default_requests(session.workload, options, options.concurrency))
         folder = RunFolder.create(options.out, new_run_id(), secrets=session.secrets)
+        if watch is not None:
+            watch.tell("run", folder.path)
         with signals():
             return await execute(
-                session, load, folder=folder, warmup_requests=options.warmup_requests or 0, display=display
+                session,
+                load,
+                folder=folder,
+                warmup_requests=options.warmup_requests or 0,
+                display=display,
+                watch=watch,
             )
 
 

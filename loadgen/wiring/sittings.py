@@ -37,6 +37,7 @@ from loadgen.wiring.launch import launcher_of
 from loadgen.wiring.punctuality import lateness_p99_s
 from loadgen.wiring.session import Session, session_over
 from loadgen.wiring.target import ask_target, destination_of
+from loadgen.wiring.watch import Watch
 from loadgen.wiring.workload import Workload, passes_needed
 
 _SALTED = frozenset({"vllm"})  # other engines refuse fields that they do not know, or empty their cache when asked
@@ -136,6 +137,7 @@ class Sittings:
     display: ExperimentDisplay
     time_left: TimeLeft
     baseline: Served | None
+    watch: Watch | None = None
     _told: set[str] = field(default_factory=set)
 
     async def run(self) -> bool:
@@ -324,6 +326,7 @@ class Sittings:
                 run_id=f"r{cell.repeat}-{cell.arm.name}-{cell.level.name}",
                 notes=(*_notes(server, session), *notes),
                 gone=server.gone,
+                watch=None if self.watch is None else self.watch.arm(cell.arm.name, cell.arm.method),
             )
         except TargetError as error:
             exited = await server.exited()

@@ -14,6 +14,7 @@ from loadgen.wiring.execute import Display, Finished, execute
 from loadgen.wiring.interrupts import Interrupted, interruptible, signals
 from loadgen.wiring.run import burstiness_of
 from loadgen.wiring.session import Session, open_session
+from loadgen.wiring.watch import Watch
 from loadgen.wiring.workload import ReadProgress, default_requests, passes_needed
 
 _FEWEST_WARMUP = 4
@@ -29,11 +30,15 @@ class FinishedSweep:
     interrupted: bool
 
 
-async def sweep_once(options: SweepOptions, *, display: Display, progress: ReadProgress | None = None) -> FinishedSweep:
+async def sweep_once(
+    options: SweepOptions, *, display: Display, progress: ReadProgress | None = None, watch: Watch | None = None
+) -> FinishedSweep:
     """Runs the ladder from its first level to its last; what a level left stays whatever happens to later ones."""
     async with open_session(options, progress=progress) as session:
         sweep_id = f"sweep-{new_run_id()}"
         path = create_sweep(options.out, sweep_id)
+        if watch is not None:
+            watch.tell("sweep", path)
         finished: list[Finished] = []
         first_pass, interrupted = 0, False
         with signals():
@@ -47,7 +52,13 @@ async def sweep_once(options: SweepOptions, *, display: Display, progress: ReadP
                 warmup = default_warmup(load.concurrency) if asked is None else asked
                 finished.append(
                     await execute(
-                        session, load, folder=folder, warmup_requests=warmup, display=display, first_pass=first_pass
+                        session,
+                        load,
+                        folder=folder,
+                        warmup_requests=warmup,
+                        display=display,
+                        first_pass=first_pass,
+                        watch=watch,
                     )
                 )
                 first_pass += passes_needed(session.workload, load, warmup_requests=warmup)

@@ -16,11 +16,11 @@ class MetricsOptions(BaseModel):
         None,
         "Serve metrics for Prometheus on this port while the command runs; for this machine alone unless an address"
         " stands before it, and 0 takes a free one.",
-        panel="Metrics",
+        panel="Run",
         metavar="[ADDRESS:]PORT",
     )
     prometheus_linger: DurationSeconds = option(
-        0.0, "Time for which metrics stay after the end, for a last scrape.", panel="Metrics", metavar="TIME", ge=0
+        0.0, "Time for which metrics stay after the end, for a last scrape.", panel="Run", metavar="TIME", ge=0
     )
 
     @model_validator(mode="after")

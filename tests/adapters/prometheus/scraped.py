@@ -112,7 +112,8 @@ def _port_of(process: "subprocess.Popen[bytes]", log: Path) -> str:
         listening = re.search(r'msg="Listening on" address=127\.0\.0\.1:(\d+)', said)
         if ready and listening is not None:
             return listening[1]
-        assert process.poll() is None and time.monotonic() < end_s, said
+        assert process.poll() is None, said
+        assert time.monotonic() < end_s, said
         time.sleep(0.05)
 
 

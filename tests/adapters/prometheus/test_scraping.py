@@ -66,7 +66,7 @@ def load_of(url: str, out: Path) -> tuple[str, ...]:
     """A load whose latencies are spread over many buckets: lengths vary, and so does what is in flight."""
     return (
         *("--url", url, "--request-rate", "100", "--burstiness", "0.3", "--num-requests", str(REQUESTS)),
-        *("--input-tokens", "16-4000", "--output-tokens", "4-40", "--ignore-eos", "--seed", "1", "--out", str(out)),
+        *("--input-tokens", "16-800", "--output-tokens", "4-40", "--ignore-eos", "--seed", "1", "--out", str(out)),
     )
 
 
@@ -83,9 +83,12 @@ def until_judged(url: str) -> str:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     """One run, scraped by two at once, of which one stores native histograms and the other one classic ones."""
     out = tmp_path_factory.mktemp("scraped")
-    with simulator() as server, watched("run", *load_of(server, out / "runs"), "--prometheus-linger", "600s") as (
-        url,
-        _,
+    with (
+        simulator() as server,
+        watched("run", *load_of(server, out / "runs"), "--prometheus-linger", "600s") as (
+            url,
+            _,
+        ),
     ):
         target = urlsplit(url).netloc
         with (

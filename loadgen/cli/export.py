@@ -139,7 +139,7 @@ def _openmetrics(folder: Path, stored: Stored) -> Iterator[str]:
     for run in stored.runs:
         arm = arms.get(run.place.get("arm", ""))
         labels = stored_labels(run.manifest) if arm is None else stored_labels(run.manifest, arm.name, arm.method)
-        runs.append(FinishedRun(labels=labels, manifest=run.manifest, summary=run.result, records=run.folder.records()))
+        runs.append(FinishedRun(labels=labels, manifest=run.manifest, summary=run.result, records=run.folder.records))
     return backfill(runs, info_of(_COMMANDS[type(stored)], folder))
 
 

@@ -4,11 +4,13 @@ The metrics are those of the live page, as scrapes while the run was under way w
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loadgen.adapters.prometheus.families import (
     RUN_INFO,
@@ -30,28 +32,31 @@ from loadgen.core.record import RequestRecord
 from loadgen.core.run import RunManifest
 from loadgen.core.units import NS_PER_S
 
-_MOST_STEPS = 600
+_MOST_STEPS, _MOST_STEPS_IN_ALL, _FEWEST_STEPS = 600, 6000, 20
+_BATCH = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun:
-    """One stored run. `records` are read once."""
+    """One stored run. `records` are read twice and never held."""
 
     labels: Labels
     manifest: RunManifest
     summary: Summary
-    records: Iterable[RequestRecord]
+    records: Callable[[], Iterable[RequestRecord]]
 
 
-def backfill(runs: Iterable[FinishedRun], info: dict[str, str]) -> Iterator[str]:
+def backfill(runs: Sequence[FinishedRun], info: Mapping[str, str]) -> Iterator[str]:
     """The runs in the order of their times, in pieces.
 
     Totals begin at 0 with each run: that is a counter's reset to Prometheus. A step lasts a whole number of seconds,
-    such that one run has at most 600; a run's first and last instant are always there.
+    such that a run has at most 600 and an export not many more than 6,000; a run's first and last instant are always
+    there.
     """
+    most = min(_MOST_STEPS, max(_FEWEST_STEPS, _MOST_STEPS_IN_ALL // len(runs)))
     ordered = sorted(runs, key=lambda run: run.manifest.origin_unix_ns)
-    pairs = [pair for run in ordered for pair in _series_of(run, info)]
-    yield from openmetrics_pieces(map(_in_series, families_of(pairs)))
+    families = families_of(pair for run in ordered for pair in _series_of(run, info, most))
+    return openmetrics_pieces(map(_in_series, families))
 
 
 def _in_series(family: Family) -> Family:
@@ -59,30 +64,49 @@ def _in_series(family: Family) -> Family:
     return replace(family, series=tuple(sorted(family.series, key=lambda series: tuple(series.labels.items()))))
 
 
-def _series_of(run: FinishedRun, info: dict[str, str]) -> Iterator[tuple[Spec, Series]]:
-    records = sorted(((ended_ns(record), record) for record in run.records), key=itemgetter(0))
-    origin_ns = run.manifest.origin_unix_ns
-    sent = np.sort(np.array([r.sent_ns for _, r in records if r.sent_ns is not None], dtype=np.int64))
-    closed = np.sort(np.array([at for at, r in records if r.sent_ns is not None], dtype=np.int64))
-    totals, taken = Totals(), 0
-    for step_ns in _steps(records[-1][0] if records else 0):
-        until = taken
-        while until < len(records) and records[until][0] <= step_ns:
-            until += 1
-        totals.observe((record for _, record in records[taken:until]), origin_unix_ns=origin_ns)
-        taken = until
+def _series_of(run: FinishedRun, info: Mapping[str, str], most_steps: int) -> Iterator[tuple[Spec, Series]]:
+    origin_ns, load = run.manifest.origin_unix_ns, run.manifest.load
+    sent, ended = _instants(run.records())
+    steps = _steps(int(ended.max(initial=0)), most_steps)
+    totals = Totals()
+    for step_ns, more in zip(steps, _by_step(run.records(), steps, origin_ns), strict=True):
+        totals.add(more)
         unix_s = _unix_s(origin_ns + step_ns)
-        in_flight = int(np.searchsorted(sent, step_ns, "right") - np.searchsorted(closed, step_ns, "right"))
-        yield from total_series(run.labels, totals.copy(), unix_s)
-        yield from load_series(run.labels, run.manifest.load, in_flight, unix_s)
+        in_flight = int(np.sum((sent >= 0) & (sent <= step_ns) & (ended > step_ns)))
+        yield from total_series(run.labels, totals.as_counted(), unix_s)
+        yield from load_series(run.labels, load, in_flight, unix_s)
         yield RUN_INFO, Series(labels=info, value=1, unix_s=unix_s)
-    yield from level_series(level_of(run.labels, run.manifest.load), run.summary, unix_s)
-    yield VALID, Series(labels=run.labels.as_dict(), value=int(run.summary.verdict.valid), unix_s=unix_s)
+    last_s = _unix_s(origin_ns + steps[-1])
+    yield from level_series(level_of(run.labels, load), run.summary, last_s)
+    yield VALID, Series(labels=run.labels.as_dict(), value=int(run.summary.verdict.valid), unix_s=last_s)
 
 
-def _steps(end_ns: int) -> list[int]:
+def _instants(records: Iterable[RequestRecord]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """When requests were sent, -1 for never, and when they were over, ns."""
+    sent, ended = array("q"), array("q")
+    for record in records:
+        sent.append(-1 if record.sent_ns is None else record.sent_ns)
+        ended.append(ended_ns(record))
+    return np.array(sent, dtype=np.int64), np.array(ended, dtype=np.int64)
+
+
+def _by_step(records: Iterable[RequestRecord], steps: Sequence[int], origin_ns: int) -> list[Totals]:
+    """What was over within each step, up to its instant."""
+    found, waiting = [Totals() for _ in steps], [list[RequestRecord]() for _ in steps]
+    for record in records:
+        step = bisect_left(steps, ended_ns(record))
+        waiting[step].append(record)
+        if len(waiting[step]) == _BATCH:
+            found[step].observe(waiting[step], origin_unix_ns=origin_ns)
+            waiting[step].clear()
+    for totals, rest in zip(found, waiting, strict=True):
+        totals.observe(rest, origin_unix_ns=origin_ns)
+    return found
+
+
+def _steps(end_ns: int, most: int) -> list[int]:
     """Instants of a run's samples, ns."""
-    step_ns = max(1, math.ceil(end_ns / NS_PER_S / _MOST_STEPS)) * NS_PER_S
+    step_ns = max(1, math.ceil(end_ns / NS_PER_S / most)) * NS_PER_S
     return [*range(0, end_ns, step_ns), end_ns]
 
 

@@ -2,7 +2,7 @@
 
 Threads, because the page has to outlive the event loop that measures, and because no scrape, however slow its reader,
 may then take a turn of that loop. What a thread does take is Python's lock; so the interpreter is told to hand it over
-sooner while a page is served, which bounds what a scrape can delay to a fraction of a millisecond at a time.
+sooner while there is a page, so that a scrape delays the loop by a fraction of a millisecond at a time, not by five.
 """
 
 import socket

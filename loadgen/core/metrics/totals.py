@@ -71,13 +71,26 @@ class Totals:
         if gaps:
             self.timings[Timing.ICL].observe(np.concatenate(gaps))
 
-    def copy(self) -> "Totals":
-        """As they are now, without exemplars."""
+    def add(self, other: "Totals") -> None:
+        """Adds what others have counted; exemplars stay behind."""
+        for outcome, count in other.outcomes.items():
+            self.outcomes[outcome] += count
+        for kind, count in other.failures.items():
+            self.failures[kind] += count
+        self.warmup += other.warmup
+        self.sent += other.sent
+        self.input_tokens += other.input_tokens
+        self.output_tokens += other.output_tokens
+        for timing, histogram in other.timings.items():
+            self.timings[timing].add(histogram)
+
+    def as_counted(self) -> "Totals":
+        """As they are now, with classic buckets alone."""
         copied = Totals()
         copied.outcomes, copied.failures = dict(self.outcomes), dict(self.failures)
         copied.warmup, copied.sent = self.warmup, self.sent
         copied.input_tokens, copied.output_tokens = self.input_tokens, self.output_tokens
-        copied.timings = {timing: histogram.copy() for timing, histogram in self.timings.items()}
+        copied.timings = {timing: histogram.as_counted() for timing, histogram in self.timings.items()}
         return copied
 
     def _count(self, record: RequestRecord) -> None:

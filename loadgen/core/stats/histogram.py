@@ -74,9 +74,16 @@ class Histogram:
         """Keeps one of the values that were added as the example of its bucket."""
         self.exemplars[bisect_left(self.bounds, exemplar.value)] = exemplar
 
-    def copy(self) -> "Histogram":
-        """As it is now; exemplars stay behind."""
+    def add(self, other: "Histogram") -> None:
+        """Adds what another one of the same bounds has counted; exemplars stay behind."""
+        self.counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
+        for exponent, count in other.native.items():
+            self.native[exponent] = self.native.get(exponent, 0) + count
+        self.zeros += other.zeros
+        self.sum += other.sum
+
+    def as_counted(self) -> "Histogram":
+        """Its classic buckets as they are now."""
         copied = Histogram(self.bounds)
-        copied.counts, copied.native = list(self.counts), dict(self.native)
-        copied.zeros, copied.sum = self.zeros, self.sum
+        copied.counts, copied.sum = list(self.counts), self.sum
         return copied

@@ -54,6 +54,17 @@ def test_what_was_never_sent_has_no_latency() -> None:
     assert all(histogram.count == 0 for histogram in totals.timings.values())
 
 
+def test_totals_add_up() -> None:
+    """Those of two halves come to those of the whole, by number and by bucket."""
+    records = [answered(0, lag_ms=3), failed(1), unsent(2), replace(answered(3), phase=Phase.WARMUP), answered(4)]
+    halves, whole = totals_of(*records[:2]), totals_of(*records)
+    halves.add(totals_of(*records[2:]))
+    for name in ("outcomes", "failures", "warmup", "sent", "input_tokens", "output_tokens"):
+        assert getattr(halves, name) == getattr(halves.as_counted(), name) == getattr(whole, name), name
+    for timing, histogram in whole.timings.items():
+        assert halves.timings[timing].counts == halves.as_counted().timings[timing].counts == histogram.counts
+
+
 def test_warm_up_is_apart() -> None:
     """It is counted once and measured nowhere."""
     totals = totals_of(replace(answered(0), phase=Phase.WARMUP))

@@ -76,5 +76,15 @@ def test_a_bucket_keeps_its_latest_exemplar() -> None:
     for number, value in enumerate((0.1, 0.05, 9.0)):
         histogram.mark(Exemplar(value=value, request_id=str(number), unix_s=1.0))
     assert {place: exemplar.request_id for place, exemplar in histogram.exemplars.items()} == {0: "1", 3: "2"}
-    assert histogram.copy().exemplars == {}
-    assert histogram.copy().counts == histogram.counts
+    assert histogram.as_counted().exemplars == {}
+    assert histogram.as_counted().counts == histogram.counts
+
+
+def test_histograms_add_up() -> None:
+    """To the one of all values; a snapshot of before stays as it was."""
+    first, second, both = of(0.0, 0.1, 0.3), of(0.3, 7.0), of(0.0, 0.1, 0.3, 0.3, 7.0)
+    before = first.as_counted()
+    first.add(second)
+    assert (first.counts, first.native, first.zeros) == (both.counts, both.native, both.zeros)
+    assert first.sum == pytest.approx(both.sum)
+    assert before.counts == of(0.0, 0.1, 0.3).counts

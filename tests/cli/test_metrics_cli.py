@@ -5,11 +5,13 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.adapters.prometheus.scraped import page, watched
 from tests.cli.commands import ChatServer, Command, loadgen
 
 
@@ -79,6 +81,21 @@ def test_an_interrupt_ends_the_stay_and_nothing_else(server: ChatServer, tmp_pat
         out, last = process.communicate(timeout=20)
     assert (process.returncode, last) == (0, "metrics end\n")
     assert "saved in" in out
+
+
+@pytest.mark.slow
+def test_a_key_is_in_no_label(server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even where somebody gave it as the model's name, which is a label."""
+    monkeypatch.setenv("KEY_OF_A_TEST", "sk-0123456789abcdef")
+    arguments = ("--url", server.url, "--api-key-env", "KEY_OF_A_TEST", "--model", "sk-0123456789abcdef")
+    with watched("run", *arguments, "--num-requests", "2", "--out", str(tmp_path), "--prometheus-linger", "60s") as (
+        url,
+        _,
+    ):
+        while 'outcome="completed"' not in (text := page(url)[1].decode()):
+            time.sleep(0.05)
+    assert 'model="' in text
+    assert "sk-0123456789abcdef" not in text
 
 
 def test_an_export_for_prometheus(done: Command, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Debian's real Prometheus over real runs: what it makes of the page is what the records say."""
 
+import json
 import re
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from loadgen.adapters.store.run_folder import RunFolder
 from loadgen.core.metrics.per_request import e2el_s, tpot_s, ttft_s
 from loadgen.core.record import RequestRecord
+from loadgen.sim.truth import TruthServer, spawn_truth_server
 from tests.adapters.prometheus.scraped import (
     OPENMETRICS,
     PROTOBUF,
@@ -30,7 +32,7 @@ from tests.adapters.prometheus.scraped import (
 
 pytestmark = pytest.mark.slow
 
-REQUESTS = 1500
+REQUESTS = 1000
 SHARES = (0.5, 0.9, 0.95, 0.99)
 METRICS = ("time_to_first_token", "time_per_output_token", "inter_chunk_latency", "request_duration")
 END_S = 90.0
@@ -62,12 +64,22 @@ def values_of(records: list[RequestRecord], metric: str) -> NDArray[np.float64]:
     return np.array([value for record in records if (value := of_one(record)) is not None])
 
 
-def load_of(url: str, out: Path) -> tuple[str, ...]:
-    """A load whose latencies are spread over many buckets: lengths vary, and so does what is in flight."""
-    return (
-        *("--url", url, "--request-rate", "100", "--burstiness", "0.3", "--num-requests", str(REQUESTS)),
-        *("--input-tokens", "16-800", "--output-tokens", "4-40", "--ignore-eos", "--seed", "1", "--out", str(out)),
+def load_of(server: TruthServer, folder: Path) -> tuple[str, ...]:
+    """A load whose latencies are spread over many buckets: each request is answered at a pace drawn for it.
+
+    Of what is drawn, classic buckets tell every quantile that is asked for to 4 %; the rest of what is allowed is for
+    the machine.
+    """
+    draw = np.random.default_rng(7)
+    first_ms, gap_ms = draw.lognormal(np.log(120), 0.6, REQUESTS), draw.lognormal(np.log(20), 0.6, REQUESTS)
+    rows = (
+        {"messages": [{"role": "user", "content": "say"}], "truth": {"ttft_ms": first, "gap_ms": gap, "tokens": 9}}
+        for first, gap in zip(first_ms.tolist(), gap_ms.tolist(), strict=True)
     )
+    prompts = folder / "bodies.jsonl"
+    prompts.write_text("".join(json.dumps({"body": row}) + "\n" for row in rows), encoding="utf-8")
+    rate = ("--request-rate", "100", "--num-requests", str(REQUESTS))
+    return ("--url", server.url, "--prompts", str(prompts), *rate, "--out", str(folder / "runs"))
 
 
 def until_judged(url: str) -> str:
@@ -84,11 +96,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     """One run, scraped by two at once, of which one stores native histograms and the other one classic ones."""
     out = tmp_path_factory.mktemp("scraped")
     with (
-        simulator() as server,
-        watched("run", *load_of(server, out / "runs"), "--prometheus-linger", "600s") as (
-            url,
-            _,
-        ),
+        spawn_truth_server() as server,
+        watched("run", *load_of(server, out), "--prometheus-linger", "600s") as (url, _),
     ):
         target = urlsplit(url).netloc
         with (

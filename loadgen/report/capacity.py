@@ -4,7 +4,7 @@ from loadgen.core.capacity.probe import Ground, Miss, Probe, Shortfall, Verdict,
 from loadgen.core.capacity.result import Capacity, CapacityResult, outcome_words
 from loadgen.core.capacity.search import Search, next_step
 from loadgen.report.tables import TextTable
-from loadgen.report.verdict import Headline
+from loadgen.report.verdict import Doubt, Headline, has_doubts, level_doubts
 from loadgen.report.words import DASH, LATENCY_LABELS, asked, milliseconds, number, percent, printable, span
 
 _VERDICTS = {
@@ -33,8 +33,14 @@ def capacity_headline(search: Search, result: CapacityResult) -> Headline:
     words = f"Capacity {level_text(result.variable, result.capacity.level)}"
     if result.next_failed is None:
         return Headline(words=f"✓ {words} or more", kind="warning")
-    doubtful = Ground.ESTIMATE in (result.capacity.ground, result.next_failed.ground)
+    deciding = [probe for probe in result.probes if _decides(probe, {result.capacity.level, result.next_failed.level})]
+    doubtful = any(probe.ground is Ground.ESTIMATE or has_doubts(probe.summary.findings) for probe in deciding)
     return Headline(words=f"✓ {words}" + (", with doubts" if doubtful else ""), kind="warning" if doubtful else "valid")
+
+
+def capacity_doubts(result: CapacityResult) -> list[Doubt]:
+    """What speaks against the probes, level by level."""
+    return level_doubts((probe.level, probe.summary.findings) for probe in result.probes)
 
 
 def capacity_facts(search: Search, result: CapacityResult) -> list[tuple[str, str]]:

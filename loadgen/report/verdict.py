@@ -66,16 +66,21 @@ def run_doubts(verdict: Verdict) -> list[Doubt]:
 
 
 def sweep_doubts(sweep: Sweep) -> list[Doubt]:
+    """The doubts about the levels of a ladder."""
+    return level_doubts((level.level, level.summary.verdict.findings) for level in sweep.levels)
+
+
+def level_doubts(found: Iterable[tuple[float, Iterable[Finding]]]) -> list[Doubt]:
     """The doubts about levels, the gravest first; a kind stays together, levels with the same evidence share a line.
 
     Information is left to the levels' own reports.
     """
     groups: dict[tuple[str, str], dict[str, dict[str, list[str]]]] = {}
-    for level in sweep.levels:
-        for one in level.summary.verdict.findings:
+    for level, findings in found:
+        for one in findings:
             if one.severity != Severity.INFO:
                 by_advice = groups.setdefault((one.severity, one.kind), {})
-                by_advice.setdefault(one.advice, {}).setdefault(one.evidence, []).append(asked(level.level))
+                by_advice.setdefault(one.advice, {}).setdefault(one.evidence, []).append(asked(level))
     return [
         Doubt(
             severity=severity,

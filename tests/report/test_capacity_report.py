@@ -8,6 +8,7 @@ import pytest
 from loadgen.core.capacity.probe import Miss, Run, Shortfall
 from loadgen.core.capacity.result import CapacityResult
 from loadgen.core.capacity.search import Search, Step
+from loadgen.core.metrics.summary import Finding
 from loadgen.core.run import Load, LoadMode, RunManifest, Target
 from loadgen.report.html import capacity_html
 from loadgen.report.terminal import capacity_text
@@ -74,7 +75,7 @@ def test_narrow_text_leaves_columns_out_and_cuts_no_number(width: int) -> None:
     """Level, attainment and verdict stay; what went is named."""
     text = capacity_text(*found(precision=0.5), MANIFEST, width=width)
     assert max(map(len, text.splitlines())) <= width
-    assert "No room here for" in " ".join(text.split())
+    assert "no room" in " ".join(text.split()).lower()
     assert "5.66" in text
 
 
@@ -91,6 +92,25 @@ def test_headlines_follow_how_the_search_ended() -> None:
     by_share = search(further=0)
     result = searched(by_share, lambda step: made_run(91 if step.level < 3 else 10, 100))
     assert "✓ Capacity concurrency 2, with doubts" in capacity_text(by_share, result, MANIFEST)
+
+
+def test_doubts_about_probes_stand_below_the_headline() -> None:
+    """Each with its level and what to do, on the page too; a doubt about a level that decides is in the headline."""
+    busy = Finding(kind="client_busy", severity="warning", evidence=f"late {HOSTILE}", advice="Give it a free core.")
+
+    def doubted(step: Step) -> Run:
+        run = made_run(100 if step.level < 3 else 10, 100)
+        return replace(run, summary=replace(run.summary, findings=(busy,))) if step.level == 2 else run
+
+    asked = search()
+    result = searched(asked, doubted)
+    text = " ".join(capacity_text(asked, result, MANIFEST).split())
+    assert "✓ Capacity concurrency 2, with doubts" in text
+    assert "warning client_busy at 2: late" in text
+    assert "Give it a free core." in text
+    page = capacity_html(asked, result, MANIFEST)
+    assert "Give it a free core." in page
+    assert "<svg onload" not in page
 
 
 def test_the_page_holds_the_same_and_nothing_foreign_runs() -> None:

@@ -11,7 +11,7 @@ from loadgen.core.capacity.evidence import Evidence
 from loadgen.core.capacity.probe import Excerpt, Miss, Run, Shortfall
 from loadgen.core.metrics.summary import Summary
 from loadgen.core.record import Outcome, RequestRecord
-from loadgen.core.run import RunManifest
+from loadgen.core.run import RunManifest, TimingSource
 from loadgen.core.units import duration_text
 
 SETTLED_TURNOVERS = 5.0
@@ -50,6 +50,7 @@ def run_of(records: Iterable[RequestRecord], manifest: RunManifest, summary: Sum
         summary=_excerpt(summary, manifest.slo),
         shortfall=_shortfall(table, due, good, manifest.slo, target_ratio),
         invalid=invalid[0] if invalid else None,
+        slowed=_slowed(summary, found),
         overloaded=found.get(FindingKind.OVERLOADED),
         unsettled=_unsettled(summary, found),
         cut_short=_cut_short(manifest),
@@ -62,6 +63,15 @@ def _cut_short(manifest: RunManifest) -> str | None:
     if manifest.interrupted:
         return _CUT_SHORT["interrupt"]
     return _CUT_SHORT.get(manifest.ended_by)
+
+
+def _slowed(summary: Summary, found: Mapping[str, str]) -> str | None:
+    """Stamps that are late. A busy client does no harm by itself where the kernel stamps what it reads late."""
+    kinds = [FindingKind.STALLED_STAMPS]
+    if summary.client.timing_source != TimingSource.KERNEL:
+        kinds.append(FindingKind.CLIENT_BUSY)
+    evidence = next((found[kind] for kind in kinds if kind in found), None)
+    return None if evidence is None else f"the misses may be the load generator's own: {evidence}"
 
 
 def _unsettled(summary: Summary, found: Mapping[str, str]) -> str | None:
@@ -83,7 +93,7 @@ def _excerpt(summary: Summary, objectives: Mapping[str, float]) -> Excerpt:
         concurrency_mean=summary.concurrency.mean,
         window_s=None if window is None else window.end_s - window.start_s,
         latency={name: getattr(summary.latency, name) for name in dict.fromkeys((*_SHOWN, *objectives))},
-        findings=tuple(finding.kind for finding in summary.verdict.findings),
+        findings=summary.verdict.findings,
     )
 
 

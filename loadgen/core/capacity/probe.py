@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from loadgen.core.capacity.evidence import Evidence, pooled
-from loadgen.core.metrics.summary import Distribution, RequestCounts
+from loadgen.core.metrics.summary import Distribution, Finding, RequestCounts
 
 
 class Verdict(StrEnum):
@@ -47,7 +47,7 @@ class Excerpt:
     concurrency_mean: float | None
     window_s: float | None
     latency: dict[str, Distribution]
-    findings: tuple[str, ...]
+    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,13 +84,17 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run. In words: why it is `invalid`, `overloaded` or `unsettled`, and by what it was `cut_short`."""
+    """One run. In words: why it is `invalid`, `overloaded` or `unsettled`, and by what it was `cut_short`.
+
+    `slowed` says why latencies may be the client's own. Such a run holds more misses than the server's, never fewer.
+    """
 
     run_id: str
     evidence: Evidence
     summary: Excerpt
     shortfall: Shortfall | None = None
     invalid: str | None = None
+    slowed: str | None = None
     overloaded: str | None = None
     unsettled: str | None = None
     cut_short: str | None = None
@@ -126,15 +130,25 @@ class Rule:
     further_repeats: int
     allow_invalid: bool = False
 
+    def objection(self, run: Run) -> str | None:
+        """Why a run does not count: it is invalid, or misses what is asked for and the client may be why."""
+        if self.allow_invalid:
+            return None
+        if run.invalid is not None or run.slowed is None:
+            return run.invalid
+        ratio = run.evidence.ratio
+        missed = run.overloaded is not None or (ratio is not None and ratio < self.attainment_ratio)
+        return run.slowed if missed else None
+
 
 def judge(rule: Rule, level: float, runs: Sequence[Run]) -> Probe:
     """The last of the runs at a level as a probe, in the light of those before it.
 
-    Attainment is over all of them that count: invalid ones do not, and those that had not settled only while there is
-    nothing better. An overloaded run fails whatever it attained: its latencies grow with its length.
+    Attainment is over all of them that count: those with an objection do not, and those that had not settled only while
+    there is nothing better. An overloaded run fails whatever it attained: its latencies grow with its length.
     """
     last = runs[-1]
-    counting = [run for run in runs if run.cut_short is None and (run.invalid is None or rule.allow_invalid)]
+    counting = [run for run in runs if run.cut_short is None and rule.objection(run) is None]
     settled = [run for run in counting if run.unsettled is None]
     evidence = pooled([run.evidence for run in settled or counting[-1:] or [last]])
     low, high = evidence.interval
@@ -159,8 +173,8 @@ def _verdict(rule: Rule, attained: Attainment, last: Run, *, valid: int) -> tupl
     target = rule.attainment_ratio
     if last.cut_short is not None:
         return Verdict.CUT_SHORT, None, last.cut_short
-    if last.invalid is not None and not rule.allow_invalid:
-        return Verdict.INVALID, None, last.invalid
+    if (objection := rule.objection(last)) is not None:
+        return Verdict.INVALID, None, objection
     if last.overloaded is not None:
         return Verdict.FAIL, Ground.OVERLOAD, last.overloaded
     said = attainment_words(attained)

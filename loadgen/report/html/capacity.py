@@ -6,7 +6,7 @@ from loadgen.core.capacity.probe import Probe, Verdict
 from loadgen.core.capacity.result import CapacityResult
 from loadgen.core.capacity.search import Search
 from loadgen.core.run import RunManifest
-from loadgen.report.capacity import capacity_facts, capacity_headline, failure_lines, probe_table
+from loadgen.report.capacity import capacity_doubts, capacity_facts, capacity_headline, failure_lines, probe_table
 from loadgen.report.charts import LOG_LEVELS_FROM, Chart, Line, Mark
 from loadgen.report.html.page import esc, fact_list, foreign, page, plots, raw_section, section, text_table, verdict_box
 from loadgen.report.words import variable_text
@@ -31,7 +31,7 @@ def capacity_html(search: Search, result: CapacityResult, manifest: RunManifest)
 <p class="eyebrow">loadgen capacity</p>
 <h1>{foreign(name)}</h1>
 <p class="subtitle">{server}.</p>
-{verdict_box(capacity_headline(search, result), ())}
+{verdict_box(capacity_headline(search, result), capacity_doubts(result))}
 </header>"""
     return page(
         title=f"{name} · loadgen capacity",

@@ -7,7 +7,7 @@ from loadgen.core.capacity.result import CapacityResult
 from loadgen.core.capacity.search import Search
 from loadgen.core.run import RunManifest
 from loadgen.report import text_parts
-from loadgen.report.capacity import capacity_facts, capacity_headline, failure_lines, probe_table
+from loadgen.report.capacity import capacity_doubts, capacity_facts, capacity_headline, failure_lines, probe_table
 from loadgen.report.terminal.frame import verdict_block
 from loadgen.report.text_parts import INDENT
 from loadgen.report.words import data_facts, printable
@@ -20,7 +20,7 @@ def capacity_text(
     title = printable(manifest.name) if manifest.name else "capacity"
     beneath = f"{printable(manifest.target.model)} at {printable(manifest.target.url)}"
     parts: list[RenderableType] = [
-        verdict_block(capacity_headline(search, result), title, (), beneath),
+        verdict_block(capacity_headline(search, result), title, capacity_doubts(result), beneath),
         text_parts.section("Capacity", text_parts.facts(capacity_facts(search, result))),
     ]
     if lines := failure_lines(result):

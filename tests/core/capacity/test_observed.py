@@ -9,7 +9,7 @@ from loadgen.core.capacity.observed import run_of
 from loadgen.core.capacity.probe import Run
 from loadgen.core.record import Failure, FailureKind, Outcome, RequestRecord, TokenSource
 from loadgen.core.request import Phase
-from loadgen.core.run import Load, LoadMode, RunManifest, Target
+from loadgen.core.run import ClientFacts, Load, LoadMode, RunManifest, Target, TimingSource
 
 SLO = {"ttft_s": 0.1, "tpot_s": 0.02}
 MS = 1_000_000
@@ -146,3 +146,19 @@ def test_a_late_client_makes_a_probe_invalid_and_nothing_completed_does_not() ->
     assert observed(late).invalid is not None
     nothing = observed([failed(seq) for seq in range(60)])
     assert (nothing.invalid, nothing.evidence.good, nothing.evidence.due) == (None, 0, 60)
+
+
+def test_late_stamps_speak_against_a_probe_and_late_reads_alone_do_not() -> None:
+    """A busy client slows what it stamps itself; what the kernel stamped it only reads late. Both are told."""
+    records = [record(seq) for seq in range(60)]
+    busy = {
+        source: observed(records, client=ClientFacts(timing_source=source, loop_stall_p99_s=0.4))
+        for source in TimingSource
+    }
+    for run in busy.values():
+        assert [finding.kind for finding in run.summary.findings if finding.kind == "client_busy"] == ["client_busy"]
+    assert {source for source, run in busy.items() if run.slowed is not None} == {
+        TimingSource.USER,
+        TimingSource.COROUTINE,
+    }
+    assert "event loop late by 400 ms" in str(busy[TimingSource.USER].slowed)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -130,6 +131,29 @@ def test_an_invalid_measurement_is_repeated_once_and_then_ends_the_search() -> N
     allowed = searched(search(allow_invalid=True, most=8), serve)
     assert allowed.capacity is not None
     assert allowed.capacity.level == 8
+
+
+def test_a_client_that_may_have_slowed_requests_never_makes_a_server_fail() -> None:
+    """Misses that may be the client's own end the search like a fault of it; what passes in spite of them passes."""
+
+    def serve(step: Step) -> Run:
+        return replace(up_to(4)(step), slowed="the client read late") if step.level > 2 else up_to(4)(step)
+
+    result = searched(search(), serve)
+    assert [(probe.level, probe.verdict) for probe in result.probes] == [
+        *((level, Verdict.PASS) for level in (1, 2, 4)),
+        *((8, Verdict.INVALID) for _ in range(2)),
+    ]
+    assert result.capacity is not None
+    assert (result.capacity.level, result.capacity.high, result.next_failed) == (4, None, None)
+    assert outcome_words(search(), result) == "the search ended early: the client read late"
+    allowed = searched(search(allow_invalid=True), serve)
+    assert allowed.next_failed is not None
+    assert allowed.next_failed.level == 5
+    overloaded = replace(made_run(100, 100), overloaded="ever more in flight", slowed="the client read late")
+    assert judge(search().rule, 8, [overloaded]).verdict is Verdict.INVALID
+    crowded = judge(search().rule, 8, [replace(made_run(0, 100), slowed="late"), made_run(100, 100)])
+    assert (crowded.verdict, crowded.attainment.due) == (Verdict.PASS, 100)
 
 
 def test_an_invalid_run_costs_no_run_that_may_be_spent() -> None:

@@ -25,6 +25,7 @@ from loadgen.report.words import printable
 from loadgen.wiring.experiment import FinishedExperiment, run_experiment
 from loadgen.wiring.experiment_plan import planned
 from loadgen.wiring.experiment_report import ExperimentResult, experiment_result
+from loadgen.wiring.experiment_servers import missing_here
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE.yaml", help="The experiment.")]
 
@@ -37,13 +38,14 @@ def plan(
     experiment = load_experiment(file)
     with Reading("reading the data") as reading:
         found = planned(experiment, progress=reading)
+    notes = (*missing_here(experiment, found.plan), *found.notes)
     if as_json:
-        show(plan_json(found.plan, found.estimate, found.notes, servers=found.servers, starts=found.starts))
+        show(plan_json(found.plan, found.estimate, notes, servers=found.servers, starts=found.starts))
         return
     text = plan_text(
         found.plan,
         found.estimate,
-        found.notes,
+        notes,
         servers=found.servers,
         starts=found.starts,
         width=width_of(),

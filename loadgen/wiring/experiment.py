@@ -1,6 +1,5 @@
 """An experiment from its file to its folder, begun or resumed."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -10,7 +9,6 @@ from typing import Any
 import msgspec
 
 from loadgen import __version__
-from loadgen.adapters.launch.checks import check_program
 from loadgen.adapters.store.experiment_folder import (
     EXPERIMENT,
     CellEnd,
@@ -26,8 +24,7 @@ from loadgen.options.experiment import ExperimentFile
 from loadgen.wiring.execute import host_facts
 from loadgen.wiring.experiment_notes import footing_remarks, length_remarks
 from loadgen.wiring.experiment_plan import planned_over
-from loadgen.wiring.launch import launcher_of
-from loadgen.wiring.probe import check_local_gpus
+from loadgen.wiring.experiment_servers import check_servers
 from loadgen.wiring.sittings import ExperimentDisplay, Sittings, TimeLeft
 from loadgen.wiring.watch import Watch
 from loadgen.wiring.workload import ReadProgress, Workload, open_workload
@@ -86,7 +83,7 @@ async def run_experiment(
         beyond = None if experiment.budget is None else found.estimate.beyond(experiment.budget)
         if beyond is not None and resume is None and not over_budget:
             raise ConfigError(f"budget: {beyond}; give it more time, or --yes to run it all the same")
-        _check_servers(experiment, found.plan)
+        check_servers(experiment, found.plan)
         if resume is None:
             if (begun := _begun_before(out, found.plan)) is not None:
                 display.tell(f"{begun} has a part of this experiment; --resume {begun} goes on there")
@@ -145,21 +142,6 @@ def _begun_before(out: Path, plan: Plan) -> Path | None:
         except StoreError:
             continue
     return None
-
-
-def _check_servers(experiment: ExperimentFile, plan: Plan) -> None:
-    """Raises ConfigError for a profile, program, variable and GPUs that are not there, before anything is started."""
-    check_local_gpus(experiment.session_options())
-    for arm in plan.arms:
-        section = experiment.arms[arm.of]
-        launcher_of(section, log=Path(), kept=Path(), start_timeout_s=experiment.start_timeout)
-        if section.command is not None and section.launch != "compose":
-            environment = {**os.environ, **section.environment(os.environ)}
-            folder = Path() if section.workdir is None else section.workdir
-            try:
-                check_program(section.command, environment=environment, folder=folder)
-            except ConfigError as fault:
-                raise ConfigError(f"arms.{arm.of}: {fault}") from None
 
 
 def _check_same(manifest: ExperimentManifest, experiment: ExperimentFile, plan: Plan) -> None:

@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from loadgen.adapters.http.destination import Destination
 from loadgen.adapters.http.health import missing_for_readiness
 from loadgen.adapters.launch.attach import AttachLauncher
-from loadgen.adapters.launch.compose import DOCKER_COMPOSE, ComposeService
+from loadgen.adapters.launch.compose import ComposeService, check_compose, env_file_in, secrets_in
 from loadgen.adapters.launch.process import PORT, ProcessLauncher, ServerCommand
 from loadgen.adapters.launch.waiting import Progress, Waiting
 from loadgen.adapters.profiles.container import takes_nvidia
@@ -151,24 +151,29 @@ def _composed(
     forced_length: int | None,
     warn: Callable[[str], None],
 ) -> Launcher:
-    """The profile's service, in a Compose file of its own beside the log.
+    """The profile's service, in a Compose file of its own beside the log, with the variables of the `.env` here.
 
     Its project is the same at every start of this arm, so that a start ends what an accident left behind.
     """
     assert arm.profile is not None
     profile = find_profile(arm.profile).profile
-    if shutil.which(DOCKER_COMPOSE[0], path=variables.get("PATH")) is None:
-        raise ConfigError(f"profile {arm.profile}: launch: compose takes Docker Compose, and there is no `docker` here")
-    file = log.parent / "compose.yaml"
+    try:
+        check_compose(variables)
+    except ConfigError as fault:
+        raise ConfigError(f"profile {arm.profile}: {fault}") from None
+    file, env_file = log.parent / "compose.yaml", env_file_in(Path())
     service = ComposeService(
         file=file,
         service=profile.name,
         project=f"loadgen-{sha256(str(kept.resolve()).encode()).hexdigest()[:12]}",
         url=f"http://127.0.0.1:{PORT}",
+        env_file=env_file,
     )
     inherited = [value for name, value in variables.items() if names_secret(name)]
+    filed = () if env_file is None else secrets_in(env_file)
     command = service.command(
-        environment={**variables, _PORT_VARIABLE: PORT}, secrets=_as_written([*arm.secrets(variables), *inherited])
+        environment={**variables, _PORT_VARIABLE: PORT},
+        secrets=_as_written([*arm.secrets(variables), *inherited, *filed]),
     )
     text = compose_file(profile, port=f"${{{_PORT_VARIABLE}}}", forced_length=forced_length)
     return _WithFile(ProcessLauncher(command, log=log, kept=kept, waiting=waiting, warn=warn), file=file, text=text)

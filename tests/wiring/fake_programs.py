@@ -31,8 +31,22 @@ def fake_docker(folder: Path) -> Path:
     calls = folder / "docker.calls"
     return _program(
         folder / "bin" / "docker",
-        f"""echo "$*" >> {calls}
+        f"""[ "$*" = "compose version" ] && exit 0
+echo "$*" >> {calls}
 case " $* " in *" up "*) exec {sys.executable} -S {SERVER} "$LOADGEN_SERVER_PORT" ;; esac""",
+    )
+
+
+def resolving_docker(folder: Path) -> Path:
+    """Docker Compose whose `up` prints what the real Compose makes of its file and variables, and serves then."""
+    real = Path(sys.executable).with_name("docker-compose")
+    return _program(
+        folder / "bin" / "docker",
+        f"""shift
+case " $* " in *" up "*) ;; *) exit 0 ;; esac
+{real} "${{@:1:$(($# - 8))}}" config
+exec {sys.executable} -S {SERVER} "$LOADGEN_SERVER_PORT\"""",
+        shell="/bin/bash",
     )
 
 
@@ -40,7 +54,8 @@ def simulating(folder: Path, name: str, *, speed: float) -> Path:
     """An engine, or Docker Compose, behind which the simulator of the same profile answers."""
     _program(folder / "bin" / "nvidia-smi", f"echo {shlex.quote(_ONE_GPU)}")
     sim = f"exec {sys.executable} -m loadgen sim --speed {speed} --port"
-    found = """port=$LOADGEN_SERVER_PORT
+    found = """[ "$*" = "compose version" ] && exit 0
+port=$LOADGEN_SERVER_PORT
 case " $* " in *" down "*) exit 0 ;; *eagle3*) arm=eagle3 ;; *) arm=baseline ;; esac
 previous=
 for argument in "$@"; do
@@ -56,8 +71,8 @@ def path_with(program: Path) -> str:
     return f"{program.parent}{os.pathsep}{os.environ['PATH']}"
 
 
-def _program(path: Path, script: str) -> Path:
+def _program(path: Path, script: str, shell: str = "/bin/sh") -> Path:
     path.parent.mkdir(exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.write_text(f"#!{shell}\n{script}\n")
     path.chmod(0o755)
     return path

@@ -13,7 +13,7 @@ from loadgen.engine.ports import Launcher
 from loadgen.options.experiment import ExperimentFile, load_experiment
 from loadgen.wiring.experiment_plan import planned
 from loadgen.wiring.launch import launched, launcher_of
-from tests.wiring.fake_programs import fake_docker, fake_engine, path_with
+from tests.wiring.fake_programs import fake_docker, fake_engine, path_with, resolving_docker
 
 ROOT = Path(__file__).parents[2]
 FILE = """\
@@ -204,13 +204,45 @@ async def test_compose_is_given_a_file_of_its_own(tmp_path: Path) -> None:
     ("launch", "message"),
     [
         ("process", "profile llama-3.1-8b-eagle3: vllm is not on the PATH; .*`launch: compose`.*`launch: sim`"),
-        ("compose", "launch: compose takes Docker Compose, and there is no `docker` here"),
+        ("compose", "launch: compose takes Docker with its Compose plugin, and there is no `docker` here"),
     ],
 )
 def test_what_is_not_installed_is_said_before_anything_starts(tmp_path: Path, launch: str, message: str) -> None:
     """With what else would do."""
     with pytest.raises(ConfigError, match=message):
         launcher(tmp_path, "eagle3", text=FILE + f"launch: {launch}\n", variables={"PATH": str(tmp_path)})
+
+
+def test_docker_without_compose_is_told_from_a_refusal(tmp_path: Path) -> None:
+    """What Docker says, and what to install."""
+    docker = fake_docker(tmp_path)
+    docker.write_text("#!/bin/sh\necho \"docker: 'compose' is not a docker command.\" >&2\nexit 1\n")
+    with pytest.raises(ConfigError, match=r"'compose' is not a docker command\.\. Install the plugin"):
+        launcher(tmp_path, "eagle3", text=FILE + "launch: compose\n", variables={"PATH": str(docker.parent)})
+
+
+async def test_variables_of_the_folder_reach_a_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real Compose resolves the service with the `.env` of the folder that Loadgen is called from.
+
+    What the environment says comes first, as Compose has it; no log shows a secret of that file.
+    """
+    program = resolving_docker(tmp_path)
+    (tmp_path / ".env").write_text('# mine\nHF_TOKEN="from the file" # for Llama\nGRAFANA_ADMIN_PASSWORD=\n')
+    monkeypatch.chdir(tmp_path)
+    for told, shown in (({}, "[secret]"), ({"HF_TOKEN": ""}, '""')):
+        cell = tmp_path / f"cell-{len(told)}"
+        cell.mkdir()
+        variables = {name: text for name, text in os.environ.items() if name != "HF_TOKEN"}
+        it = launcher_of(
+            experiment(tmp_path, FILE + "launch: compose\n").arms["eagle3"],
+            log=cell / "server.log",
+            kept=cell / "kept.json",
+            start_timeout_s=20.0,
+            variables={**variables, **told, "PATH": path_with(program)},
+        )
+        async with launched(it):
+            pass
+        assert f"      HF_TOKEN: {shown}\n" in (cell / "server.log").read_text()
 
 
 async def test_an_engine_that_dies_leaves_its_words(tmp_path: Path) -> None:

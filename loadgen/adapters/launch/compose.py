@@ -5,14 +5,24 @@ when it is asked to end, which makes it a process like any other. `down` runs be
 an earlier accident is in the way and none stays; named volumes, where weights and compiled graphs are, stay.
 """
 
+import re
+import shutil
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from loadgen.adapters.launch.process import GRACE_S, PORT, ServerCommand
+from loadgen.adapters.servers.redaction import names_secret
+from loadgen.core.errors import ConfigError
 
 DOCKER_COMPOSE = ("docker", "compose")
+ENV_FILE = ".env"
+"""Where Compose looks for variables, beside the file it is given; people keep theirs where they call it from."""
+
+_SETTING = re.compile(r"\s*(?:export\s+)?(\w+)\s*[=:]\s*(.*?)\s*")
+_VERSION_S = 30.0
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1"})  # noqa: S104
 
 
@@ -20,7 +30,8 @@ _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1"})  # noqa:
 class ComposeService:
     """One service, the URL where it is reached, and the profile that it needs.
 
-    `project` names the project that is its own at every start: lower case, digits, `-` and `_`.
+    `project` names the project that is its own at every start: lower case, digits, `-` and `_`. `env_file` holds
+    variables that the environment does not.
     """
 
     file: Path
@@ -28,6 +39,7 @@ class ComposeService:
     project: str
     url: str
     profile: str | None = None
+    env_file: Path | None = None
 
     def command(
         self,
@@ -43,7 +55,8 @@ class ComposeService:
         `port` stands for `{port}` in the URL and in the environment, from where a Compose file takes it.
         """
         profile = () if self.profile is None else ("--profile", self.profile)
-        base = (*compose, "--file", str(self.file), "--project-name", self.project, *profile)
+        variables = () if self.env_file is None else ("--env-file", str(self.env_file))
+        base = (*compose, *variables, "--file", str(self.file), "--project-name", self.project, *profile)
         patience = ("--timeout", str(int(grace_s / 2)))
         down = (*base, "down", *patience)
         up = (*base, "up", "--no-color", "--no-log-prefix", *patience, "--exit-code-from", self.service, self.service)
@@ -63,3 +76,46 @@ class ComposeService:
             return None
         parts = urlsplit(self.url)
         return parts.port if parts.hostname in _THIS_MACHINE else None
+
+
+def env_file_in(folder: Path) -> Path | None:
+    """The file of variables there, whole path; None where there is none."""
+    file = folder.resolve() / ENV_FILE
+    return file if file.is_file() else None
+
+
+def secrets_in(file: Path) -> tuple[str, ...]:
+    """The values of its variables that are named like secrets. Raises ConfigError when it cannot be read."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise ConfigError(f"{file}: expected text in UTF-8 that can be read") from None
+    settings = filter(None, map(_SETTING.fullmatch, text.splitlines()))
+    values = [setting[2] for setting in settings if names_secret(setting[1])]
+    return tuple(value for value in (_unquoted(value) for value in values) if value)
+
+
+def check_compose(environment: Mapping[str, str], compose: Sequence[str] = DOCKER_COMPOSE) -> None:
+    """Raises ConfigError where Docker or its Compose plugin cannot be called."""
+    needed = "launch: compose takes Docker with its Compose plugin"
+    if shutil.which(compose[0], path=environment.get("PATH")) is None:
+        raise ConfigError(f"{needed}, and there is no `{compose[0]}` here")
+    line = (*compose, "version")
+    try:
+        done = subprocess.run(  # noqa: S603
+            line, capture_output=True, text=True, timeout=_VERSION_S, env=dict(environment)
+        )
+    except (OSError, subprocess.TimeoutExpired) as fault:
+        raise ConfigError(f"{needed}; `{' '.join(line)}` cannot be run: {fault}") from None
+    if done.returncode != 0:
+        said = next(iter((done.stderr.strip() or done.stdout.strip()).splitlines()), f"exit status {done.returncode}")
+        raise ConfigError(
+            f"{needed}; `{' '.join(line)}` says: {said}. Install the plugin, docker-compose-plugin in Docker's packages"
+        )
+
+
+def _unquoted(value: str) -> str:
+    """A value as Compose passes it on: without its quotes, or without the comment behind it."""
+    if value[:1] in ("'", '"'):
+        return value[1:].partition(value[0])[0]
+    return re.split(r"\s#", value, maxsplit=1)[0]

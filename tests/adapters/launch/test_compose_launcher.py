@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from loadgen.adapters.launch.compose import ComposeService
+from loadgen.adapters.launch.compose import ComposeService, check_compose, env_file_in, secrets_in
 from loadgen.adapters.launch.process import ProcessLauncher
 from loadgen.adapters.launch.waiting import Waiting
-from loadgen.core.errors import TargetError
+from loadgen.core.errors import ConfigError, TargetError
 from loadgen.engine.ports import StopKind
 from tests.adapters.launch.launching import ask, log_of
 
@@ -66,3 +66,37 @@ def test_only_a_port_of_this_machine_is_watched(url: str, port: int | None) -> N
     """The one that the URL says; elsewhere there is nothing to be seen from here."""
     service = ComposeService(file=Path("f"), service="s", project="p", url=url)
     assert service.command(environment={}).port == port
+
+
+def test_variables_of_a_folder_stand_before_the_file() -> None:
+    """Compose takes its first options before those of the command."""
+    service = ComposeService(file=Path("f"), service="s", project="p", url="http://h", env_file=Path("/here/.env"))
+    command = service.command(environment={})
+    assert command.arguments[:7] == ("docker", "compose", "--env-file", "/here/.env", "--file", "f", "--project-name")
+    assert command.before[:4] == command.behind[:4] == ("docker", "compose", "--env-file", "/here/.env")
+
+
+def test_a_folder_has_a_file_of_variables_or_none(tmp_path: Path) -> None:
+    """Secrets among them are told by their names, as Compose reads their values."""
+    assert env_file_in(tmp_path) is None
+    (tmp_path / ".env").write_text(
+        "# HF_TOKEN=commented\nPLAIN=no\nHF_TOKEN=one # a comment\nexport API_KEY='two # three'\n"
+        'DB_PASSWORD="four"\nEMPTY_TOKEN=\nnot a setting\n'
+    )
+    file = env_file_in(tmp_path)
+    assert file == tmp_path / ".env"
+    assert secrets_in(file) == ("one", "two # three", "four")
+    file.write_bytes(b"\xff")
+    with pytest.raises(ConfigError, match=r"\.env: expected text in UTF-8"):
+        secrets_in(file)
+
+
+def test_compose_is_called_before_it_is_needed(tmp_path: Path) -> None:
+    """Docker that is not there, one without the plugin with what it says, and one that answers."""
+    with pytest.raises(ConfigError, match="Compose plugin, and there is no `docker` here"):
+        check_compose({"PATH": str(tmp_path)})
+    stand_in = (sys.executable, "-S", str(DOCKER), str(tmp_path), "compose")
+    (tmp_path / "refusal").write_text("docker: 'compose' is not a docker command.\nSee 'docker --help'\n")
+    with pytest.raises(ConfigError, match=r"version` says: docker: 'compose' is not a docker command\..* Install"):
+        check_compose(os.environ, stand_in)
+    check_compose(os.environ, (sys.executable, "-c", "pass"))

@@ -55,6 +55,13 @@ def test_every_second_has_what_was_over_by_then() -> None:
     assert len(found['loadgen_level_measurement_valid,level="1",variable="concurrency"']) == 1
 
 
+def test_many_within_one_step_are_counted_once() -> None:
+    """However many: they are taken in by batches."""
+    found = samples(finished([answered(number, sent_ms=number) for number in range(100)]))
+    assert list(found['loadgen_requests_total,outcome="completed"'].values()) == [0, 100]
+    assert list(found["loadgen_time_to_first_token_seconds_count"].values()) == [0, 100]
+
+
 def test_runs_follow_each_other_whatever_their_order() -> None:
     """Series go on from run to run, in the order of time, and begin again at 0 with each."""
     records = [answered(number, sent_ms=400 * number) for number in range(3)]

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from loadgen.cli.usage import ArgumentsCommand
-from loadgen.cli.writing import as_document, show, width_of
+from loadgen.cli.writing import as_document, show, tell, width_of
 from loadgen.core.errors import ExitCode
 from loadgen.report.profiles import check_text, profile_text, profiles_text
+from loadgen.report.words import printable
 from loadgen.wiring.profiles import Form, checked, described, listed, rendered
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME|FILE", help="The profile.")]
@@ -26,10 +27,16 @@ JsonOption = Annotated[bool, typer.Option("--json", metavar="", help="Print it a
 
 
 def list_profiles(profiles_dir: FolderOption = None, as_json: JsonOption = False) -> None:
-    """Show the profiles there are: engine, model, method, GPUs."""
+    """Show the profiles there are: engine, model, method, GPUs.
+
+    Exit code 2 when some cannot be read; the others are shown.
+    """
     found = listed(profiles_dir or ())
     text = as_document(found) if as_json else profiles_text(found, width=width_of(), color=sys.stdout.isatty())
     show(text)
+    for reason in found["unreadable"]:
+        tell(f"loadgen: {printable(reason)}")
+    raise typer.Exit(int(ExitCode.USAGE if found["unreadable"] else ExitCode.DONE))
 
 
 def show_profile(name: NameArgument, profiles_dir: FolderOption = None, as_json: JsonOption = False) -> None:
@@ -76,7 +83,7 @@ def check(
     profiles_dir: FolderOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check profiles: fields, methods and options that their version knows, baselines that differ in speculation alone.
+    """Check profiles: fields, methods that their version knows, vLLM's options, baselines equal but for speculation.
 
     Exit code 1 when something is wrong with one.
     """

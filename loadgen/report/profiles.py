@@ -72,8 +72,9 @@ def check_text(checked: Mapping[str, Any]) -> str:
         lines.append(f"{'!' if each['fatal'] else '-'} {where}{each['text']}")
     count = checked["checked"]
     profiles = f"{count} profile{'' if count == 1 else 's'}"
-    faults = checked["faults"]
-    lines.append(f"{profiles} checked: {f'{faults} wrong' if faults else 'nothing wrong'}")
+    wrong, faults = checked["wrong"], checked["faults"]
+    found = f"{wrong} wrong, by {faults} fault{'' if faults == 1 else 's'}" if wrong else "nothing wrong"
+    lines.append(f"{profiles} checked: {found}")
     return "\n".join(lines) + "\n"
 
 

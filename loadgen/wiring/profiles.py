@@ -27,9 +27,14 @@ class Form(StrEnum):
 
 
 def listed(folders: Sequence[Path]) -> dict[str, Any]:
-    """The profiles there are, each in short. Raises ConfigError for one that cannot be read."""
-    found = [load_profile(path) for path in profile_paths(search_path(folders)).values()]
-    return {"schema": "loadgen.profiles/1", "profiles": [_in_short(each) for each in found]}
+    """The profiles there are, each in short, and why others cannot be read."""
+    found, unreadable = [], []
+    for path in profile_paths(search_path(folders)).values():
+        try:
+            found.append(_in_short(load_profile(path)))
+        except ConfigError as error:
+            unreadable.append(str(error))
+    return {"schema": "loadgen.profiles/1", "profiles": found, "unreadable": unreadable}
 
 
 def described(name: str, folders: Sequence[Path]) -> dict[str, Any]:
@@ -78,7 +83,10 @@ def rendered(
 
 
 def checked(names: Sequence[str], folders: Sequence[Path]) -> dict[str, Any]:
-    """What is wrong with profiles, all of them or those named; every one of a name's folder may be its baseline."""
+    """What is wrong with profiles, all of them or those named.
+
+    A baseline is looked for among these, those of the same folder, and those that have a name.
+    """
     path = search_path(folders)
     wanted = names or list(profile_paths(path))
     found: list[ProfileFile] = []
@@ -88,7 +96,8 @@ def checked(names: Sequence[str], folders: Sequence[Path]) -> dict[str, Any]:
             found.append(find_profile(name, path))
         except ConfigError as error:
             told.append({"profile": name, "where": None, "text": str(error), "fatal": True})
-    beside = {folder: [*_in_folder(folder)] for folder in {each.file.path.parent for each in found}}
+    named = list(_readable([*path]))
+    beside = {folder: [*_readable([folder]), *named] for folder in {each.file.path.parent for each in found}}
     for each in found:
         told += [
             {"profile": each.profile.name, "where": objection.where, "text": objection.text, "fatal": objection.fatal}
@@ -97,6 +106,7 @@ def checked(names: Sequence[str], folders: Sequence[Path]) -> dict[str, Any]:
     return {
         "schema": "loadgen.profiles-check/1",
         "checked": len(wanted),
+        "wrong": len({each["profile"] for each in told if each["fatal"]}),
         "faults": sum(each["fatal"] for each in told),
         "objections": told,
     }
@@ -140,9 +150,9 @@ def _devices(profile: Profile, devices: str) -> list[str]:
     return chosen
 
 
-def _in_folder(folder: Path) -> Iterator[ProfileFile]:
-    """The profiles of a folder that can be read."""
-    for path in profile_paths([folder]).values():
+def _readable(folders: Sequence[Path]) -> Iterator[ProfileFile]:
+    """The profiles of these folders that can be read."""
+    for path in profile_paths(folders).values():
         try:
             yield load_profile(path)
         except ConfigError:

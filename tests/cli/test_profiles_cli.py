@@ -147,9 +147,31 @@ def test_what_is_wrong_is_said_with_file_and_line(profiles: Profiles, tmp_path: 
         "unlike.yaml:1: name: differs from base in more than speculation: --max-num-seqs 64" in line for line in lines
     )
     assert any("speculation.config.prompt_lookup: vLLM knows no such key" in line for line in lines)
-    assert lines[-1] == "3 profiles checked: 3 wrong"
+    assert lines[-1] == "3 profiles checked: 2 wrong, by 3 faults"
     checked = profiles.told("check", tmp_path / "unlike.yaml")
     assert (checked["checked"], checked["faults"], len(checked["objections"])) == (1, 2, 2)
+
+
+def test_a_baseline_is_looked_for_among_the_shipped_ones(profiles: Profiles, tmp_path: Path) -> None:
+    """Whether a profile is named, given by its file or checked among all."""
+    text = (ROOT / "server_profiles" / "qwen3-8b-baseline.yaml").read_text().replace("qwen3-8b-baseline", "mine")
+    (tmp_path / "mine.yaml").write_text(text + "speculation: {method: ngram, draft_tokens: 3}\n")
+    by_file = profiles("check", tmp_path / "mine.yaml")
+    by_name = profiles("check", "mine", "--profiles-dir", tmp_path)
+    every = profiles("check", "--profiles-dir", tmp_path)
+    assert (by_file.stdout, by_file.code) == ("1 profile checked: nothing wrong\n", 0)
+    assert (by_name.stdout, by_name.code) == ("1 profile checked: nothing wrong\n", 0)
+    assert every.code == 0
+
+
+def test_a_file_that_cannot_be_read_does_not_end_the_list(profiles: Profiles, tmp_path: Path) -> None:
+    """The others are listed, it is named with its line, and the exit code tells."""
+    (tmp_path / "broken.yaml").write_text("name: broken\nengin: vllm\n")
+    done = profiles("list", "--profiles-dir", tmp_path)
+    assert done.code == 2
+    assert "\nllama-3.1-8b-eagle3 " in done.stdout
+    assert "broken.yaml:2: engin: no such field; did you mean engine?" in done.stderr
+    assert len(profiles("list", "--profiles-dir", tmp_path, "--json").stdout) > 1000
 
 
 def test_a_stand_in_that_cannot_be_is_found(profiles: Profiles, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import runpy
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -34,11 +35,24 @@ for line in sys.stdin:
 """
 
 
-def test_vllm_reads_every_command_line() -> None:
+@pytest.fixture
+def python() -> Path:
+    """The one that vLLM runs on."""
+    found = HOME / "venv" / "bin" / "python"
+    if not found.exists():
+        unavailable(f"{found} is not there; REAL_ENGINE_HOME names the folder of the real engine")
+    return found
+
+
+def test_the_options_that_are_checked_are_its_own(python: Path) -> None:
+    """The list in the repository is what the script makes of this engine's parser."""
+    script = runpy.run_path(str(REPOSITORY / "tools" / "vllm_options.py"))
+    written = script["module"](*script["read"](python))
+    assert script["MODULE"].read_text(encoding="utf-8") == written, "run tools/vllm_options.py"
+
+
+def test_vllm_reads_every_command_line(python: Path) -> None:
     """Each option is one it has, each key of speculation too, forced acceptance included."""
-    python = HOME / "venv" / "bin" / "python"
-    if not python.exists():
-        unavailable(f"{python} is not there; REAL_ENGINE_HOME names the folder of the real engine")
     paths = sorted((REPOSITORY / "server_profiles").glob("*.yaml"))
     profiles = [profile for profile in (load_profile(path).profile for path in paths) if _is_of_vllm(profile)]
     wanted = [(profile, None) for profile in profiles]

@@ -1,6 +1,7 @@
 """What vLLM would refuse in a profile, or silently do otherwise than in its baseline.
 
-Options and rules are those of vLLM 0.33, versions those of its releases.
+Rules and keys of speculation are those of vLLM 0.33, versions those of its releases, options those of the parser of
+`VLLM_VERSION`.
 """
 
 import re
@@ -10,6 +11,7 @@ from difflib import get_close_matches
 from loadgen.adapters.profiles.files import ProfileFile
 from loadgen.adapters.profiles.model import DraftMethod, Profile, image_tag
 from loadgen.adapters.profiles.objection import Objection, at
+from loadgen.adapters.profiles.vllm_options import VLLM_OPTIONS, VLLM_VERSION
 
 Version = tuple[int, ...]
 
@@ -66,6 +68,9 @@ _VLLM_GONE = {
     "disable_by_batch_size": "gone from vLLM; speculation.draft_tokens_by_batch does what it did",
     "tensor_parallel_size": "vLLM calls it draft_tensor_parallel_size",
 }
+_MISSPELT_RATIO = 0.85
+"""An unknown option as much like a known one as this is a slip of the pen in any version."""
+
 _NEEDS_RUNNER = {
     "0": ("parallel_drafting", "use_heterogeneous_vocab"),
     "1": ("xpress_topc", "enable_adaptive_verification", "draft_lm_head_quantization"),
@@ -76,6 +81,7 @@ def vllm_objections(found: ProfileFile) -> Iterator[Objection]:
     """Against a profile of vLLM that has an image."""
     profile = found.profile
     runner = profile.environment.get(_RUNNER)
+    yield from _vllm_options(found, profile)
     if profile.gpus and runner is None:
         yield at(
             found,
@@ -99,6 +105,20 @@ def vllm_objections(found: ProfileFile) -> Iterator[Objection]:
     yield from _vllm_method(found, profile, runner)
     yield from _vllm_config(found, profile, runner)
     yield from _vllm_limits(found, profile)
+
+
+def _vllm_options(found: ProfileFile, profile: Profile) -> Iterator[Objection]:
+    """Options that vLLM lacks. Another version than the one that was asked may have them: then it is a remark."""
+    version, known = version_of(profile), f"vLLM {_words(VLLM_VERSION)}"
+    same = version is not None and version[:2] == VLLM_VERSION
+    for name, value in profile.arguments.items():
+        where = ("arguments", name)
+        if name not in VLLM_OPTIONS:
+            close = get_close_matches(name, VLLM_OPTIONS, n=1, cutoff=_MISSPELT_RATIO)
+            hint = f"; did you mean {close[0]}?" if close else "" if same else ", and no other one was asked"
+            yield at(found, f"{known} has no such option{hint}", *where, fatal=same or bool(close))
+        elif value is False and f"no-{name}" not in VLLM_OPTIONS:
+            yield at(found, f"{known} has no --no-{name}: it is no switch, or is off by itself", *where, fatal=same)
 
 
 def _vllm_method(found: ProfileFile, profile: Profile, runner: str | None) -> Iterator[Objection]:

@@ -76,6 +76,15 @@ def test_nothing_is_wrong_with_ours(found: ProfileFile) -> None:
             "mine.yaml:7: arguments.speculative-config: speculation stands under 'speculation'",
         ),
         (KEY, "num_speculative_tokens: 5", "num_speculative_tokens: this stands under 'speculation.draft_tokens'"),
+        # of options
+        (
+            "max-num-seqs",
+            "max-num-seq",
+            "mine.yaml:8: arguments.max-num-seq: vLLM 0.32 has no such option; did you mean max-num-seqs?",
+        ),
+        ("v0.33.0\nmodel: acme/llm\narguments:", "v0.32.1\nmodel: acme/llm\narguments:\n  quux: 1", "no such option"),
+        ("arguments:", "arguments:\n  quux: 1", None),
+        ("v0.33.0\nmodel: acme/llm\narguments:", "v0.32.1\nmodel: acme/llm\narguments:\n  seed: false", "no --no-seed"),
         # of keys
         (KEY, "enforce_eagre: true", "config.enforce_eagre: vLLM knows no such key; did you mean enforce_eager?"),
         (KEY, "quux: 1", "config.quux: vLLM knows no such key"),

@@ -11,10 +11,13 @@ from loadgen.report.words import LATENCY_LABELS, asked
 LOG_LEVELS_FROM = 8
 """A ladder whose highest level is so many times its lowest is drawn over the logarithm of the level."""
 
+_BAND_HEADROOM = 1.5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line of a chart. `tone` numbers a colour of the page, `dashed` sets it apart without colour.
+    """One line of a chart. `tone` numbers a colour of the page, `dashed` and the `shape` of its points tell it apart
+    without colour: circle, square, triangle, diamond, triangle on its tip.
 
     `low` and `high` bound a band around it, where it has one.
     """
@@ -23,17 +26,19 @@ class Line:
     values: tuple[float | None, ...]
     tone: int
     dashed: bool = False
+    shape: int = 0
     low: tuple[float | None, ...] | None = None
     high: tuple[float | None, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A vertical mark at `x` with a word beside it."""
+    """A vertical mark at `x` with a word beside it, in the colour of the line that it belongs to, if any."""
 
     x: float
     text: str
     bad: bool = False
+    tone: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +47,8 @@ class Chart:
 
     `bars` has a bar at each x for each line, at most two; `scatter` points and no lines; x is ascending, may repeat.
 
-    `band` shades a span of x. `log_y` is the scale drawn first; `choose_scale` lets the reader change it.
+    `band` shades a span of x. `log_y` is the scale drawn first; `choose_scale` lets the reader change it. `top` is
+    where a linear axis of values ends, though the band of a line goes beyond; None: it holds every band.
     """
 
     id: str
@@ -58,6 +64,7 @@ class Chart:
     band: tuple[float, float] | None = None
     marks: tuple[Mark, ...] = ()
     height: int = 280
+    top: float | None = None
 
     @property
     def drawable(self) -> bool:
@@ -67,6 +74,18 @@ class Chart:
     def as_json(self) -> dict[str, object]:
         """The chart as JSON-ready values."""
         return asdict(self)
+
+
+def band_top(lines: Iterable[Line]) -> float | None:
+    """Where the axis of values ends, so that one wide interval leaves the lines readable; None where none is so wide.
+
+    Bands may go half as high again as the highest value; what goes beyond is cut off there, and is marked.
+    """
+    lines = list(lines)
+    values = [value for line in lines for value in line.values if value is not None]
+    ends = [end for line in lines for end in line.high or () if end is not None]
+    limit = _BAND_HEADROOM * max(values, default=0.0)
+    return limit if max(ends, default=0.0) > limit > 0 else None
 
 
 def quantile_chart(analysis: Analysis) -> Chart:

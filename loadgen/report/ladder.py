@@ -1,8 +1,18 @@
 """What the server and its drafts did, level by level of a ladder, alike on a terminal and on a page."""
 
 from loadgen.core.metrics.summary import Gauge, Summary, Sweep
+from loadgen.report.server import most_text
 from loadgen.report.tables import TextTable
-from loadgen.report.words import DASH, asked, number, percent
+from loadgen.report.words import DASH, asked, number, percent, variable_text
+
+
+def sweep_name(sweep: Sweep) -> str:
+    """What a ladder is called: as somebody named it, else the model and what was varied, else its id."""
+    if sweep.name:
+        return sweep.name
+    if not sweep.levels:
+        return f"sweep {sweep.sweep_id}"
+    return f"{sweep.levels[0].summary.target.model} by {variable_text(sweep.variable)}"
 
 
 def server_levels(sweep: Sweep) -> TextTable | None:
@@ -37,4 +47,4 @@ def _cells(summary: Summary) -> tuple[str, ...]:
 
 
 def _requests(gauge: Gauge) -> str:
-    return DASH if gauge.peak is None else asked(gauge.peak)
+    return DASH if gauge.peak is None else most_text(gauge.peak)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from loadgen.core.metrics.summary import Gauge, Gpus, RequestTimes, Server
 from loadgen.core.server.energy import EnergyOrigin
 from loadgen.core.server.sample import GPU_SOURCE
-from loadgen.report.words import asked, number, percent, printable, span
+from loadgen.report.words import number, percent, printable, span
 
 
 def server_facts(server: Server) -> list[tuple[str, str]]:
@@ -46,8 +46,8 @@ def _counted(count: int, one: str, several: str) -> str:
 
 def _figures(server: Server) -> Iterator[tuple[str, str | None]]:
     """The figures that an engine may tell; None for one that it does not."""
-    yield "Running", _gauge_text(server.running_requests, number, asked)
-    yield "Waiting", _gauge_text(server.waiting_requests, number, asked)
+    yield "Running", _gauge_text(server.running_requests, number, most_text)
+    yield "Waiting", _gauge_text(server.waiting_requests, number, most_text)
     yield "KV cache", _gauge_text(server.kv_used_ratio, percent, percent)
     yield "Preemptions", None if server.preemptions is None else number(round(server.preemptions))
     hits = server.prefix_hit_ratio
@@ -61,6 +61,11 @@ def _gauge_text(gauge: Gauge, mean: Callable[[float | None], str], peak: Callabl
     if gauge.peak is None:
         return None
     return f"{mean(gauge.mean)} on average, {peak(gauge.peak)} at most"
+
+
+def most_text(peak: float) -> str:
+    """The largest count of a gauge: whole where it was read, broken at an end of the window, between two readings."""
+    return number(int(peak) if peak.is_integer() else peak)
 
 
 def _times_text(times: RequestTimes) -> str | None:

@@ -4,13 +4,23 @@ import html
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from loadgen.report.charts import Chart, Line
-from loadgen.report.words import asked, printable
+from loadgen.report.charts import Chart, Line, Mark
+from loadgen.report.words import asked, number, printable
 
 _WIDTH, _HEIGHT = 720, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 24, 44, 48
 _LEGEND_ROW = 18
-_TONES = ("#1d5b9c", "#b4540a", "#12755f", "#b3261e", "#6b6f75", "#7a3f9d")
+_TONES = ("#1d5b9c", "#b4540a", "#12755f", "#b3261e", "#6b6f75", "#7a3f9d", "#7d6700", "#c2318a")
+_SHAPES = (
+    (),
+    ((-1, -1), (1, -1), (1, 1), (-1, 1)),
+    ((0, -1.3), (1.2, 0.9), (-1.2, 0.9)),
+    ((0, -1.4), (1.4, 0), (0, 1.4), (-1.4, 0)),
+    ((0, 1.3), (1.2, -0.9), (-1.2, -0.9)),
+)
+"""Corners of the shapes of points, in radii; none for a circle."""
+
+_RADIUS = 2.75
 _TICKS = 5
 _CHARACTER = 6.6
 """About how wide a character of the legend is."""
@@ -23,19 +33,21 @@ def chart_svg(chart: Chart) -> str:
     rows = list(_legend_rows(chart.lines))
     height = _HEIGHT + _LEGEND_ROW * len(rows)
     bottom = _HEIGHT - _BOTTOM
-    top = _nice(max((value for value in _values(chart) if value is not None), default=1.0) * 1.05)
+    top = chart.top or _nice(max((value for value in _values(chart) if value is not None), default=1.0) * 1.05)
     x, y = _x_scale(chart), _linear(0.0, top, bottom, _TOP)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}"'
         ' font-family="system-ui, sans-serif" font-size="12">',
         f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
+        f'<clipPath id="inside-{chart.id}"><path d="M0 {_TOP}H{_WIDTH}V{bottom}H0Z"/></clipPath>',
         _text(_LEFT, 22, chart.title, size=15, colour="#1c1e21"),
         _text(_WIDTH - _RIGHT, 22, chart.unit, anchor="end"),
         *_y_axis(y, top),
         *_x_axis(chart, x, bottom),
         *(_band(chart, line, x, y) for line in chart.lines if line.low is not None),
-        *_marks(chart, x, bottom),
+        *_mark_lines(chart, x, bottom),
         *(part for line in chart.lines for part in _line(chart, line, x, y)),
+        *_labels(chart, x),
         *(
             part
             for row, entries in enumerate(rows)
@@ -75,9 +87,9 @@ def _x_scale(chart: Chart) -> _Scale:
 
 def _y_axis(y: _Scale, top: float) -> Iterator[str]:
     for step in range(_TICKS + 1):
-        value = top * step / _TICKS
+        value = float(f"{top * step / _TICKS:.3g}")
         yield f'<path d="M{_LEFT} {y(value):.1f}H{_WIDTH - _RIGHT}" stroke="#e3e5e8"/>'
-        yield _text(_LEFT - 8, y(value) + 4, asked(round(value, 6)), anchor="end")
+        yield _text(_LEFT - 8, y(value) + 4, asked(value), anchor="end")
 
 
 def _x_axis(chart: Chart, x: _Scale, bottom: float) -> Iterator[str]:
@@ -102,7 +114,8 @@ def _band(chart: Chart, line: Line, x: _Scale, y: _Scale) -> str:
         return ""
     there = [f"{at:.1f} {high:.1f}" for at, _, high in ends]
     back = [f"{at:.1f} {low:.1f}" for at, low, _ in reversed(ends)]
-    return f'<path d="M{"L".join((*there, *back))}Z" fill="{_TONES[line.tone]}" fill-opacity="0.16"/>'
+    path = "L".join((*there, *back))
+    return f'<path d="M{path}Z" fill="{_TONES[line.tone]}" fill-opacity="0.16" clip-path="url(#inside-{chart.id})"/>'
 
 
 def _line(chart: Chart, line: Line, x: _Scale, y: _Scale) -> Iterator[str]:
@@ -112,14 +125,49 @@ def _line(chart: Chart, line: Line, x: _Scale, y: _Scale) -> Iterator[str]:
         return
     path = "L".join(f"{at:.1f} {value:.1f}" for at, value in points)
     yield f'<path d="M{path}" fill="none" stroke="{_TONES[line.tone]}" stroke-width="2"{_dash(line)}/>'
-    for at, value in points:
-        yield f'<circle cx="{at:.1f}" cy="{value:.1f}" r="2.5" fill="{_TONES[line.tone]}"/>'
+    drawn = "".join(_point(line, at, value) for at, value in points)
+    yield f"<g>{drawn}</g>"
 
 
-def _marks(chart: Chart, x: _Scale, bottom: float) -> Iterator[str]:
+def _point(line: Line, x: float, y: float) -> str:
+    look = f'fill="#ffffff" stroke="{_TONES[line.tone]}" stroke-width="1.25"'
+    corners = _SHAPES[line.shape]
+    if not corners:
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS}" {look}/>'
+    path = "L".join(f"{x + right * _RADIUS:.1f} {y + down * _RADIUS:.1f}" for right, down in corners)
+    return f'<path d="M{path}Z" {look}/>'
+
+
+def _mark_colour(mark: Mark) -> str:
+    return "#6b6f75" if mark.tone is None else _TONES[mark.tone]
+
+
+def _mark_lines(chart: Chart, x: _Scale, bottom: float) -> Iterator[str]:
     for mark in chart.marks:
-        yield f'<path d="M{x(mark.x):.1f} {_TOP}V{bottom}" stroke="#6b6f75" stroke-dasharray="3 3"/>'
-        yield _text(x(mark.x) + 4, _TOP + 10, mark.text)
+        yield f'<path d="M{x(mark.x):.1f} {_TOP}V{bottom}" stroke="{_mark_colour(mark)}" stroke-dasharray="3 3"/>'
+
+
+def _labels(chart: Chart, x: _Scale) -> Iterator[str]:
+    """The words of the marks, and how far bands reach that are cut off: each as high up as none is in its way."""
+    wanted = [(x(mark.x), mark.text, _mark_colour(mark)) for mark in sorted(chart.marks, key=lambda mark: mark.x)]
+    wanted += [
+        (x(at), f"\u2191 {number(high)}", _TONES[line.tone])
+        for line in chart.lines
+        for at, high in zip(chart.x, line.high or (), strict=False)
+        if chart.top is not None and high is not None and high > chart.top
+    ]
+    rows: list[list[tuple[float, float]]] = []
+    for at, words, colour in wanted:
+        width = _CHARACTER * len(words)
+        begin = at + 4 if at + 4 + width <= _WIDTH else at - 4 - width
+        free = (
+            row for row, taken in enumerate(rows) if all(begin > high or begin + width < low for low, high in taken)
+        )
+        row = next(free, len(rows))
+        if row == len(rows):
+            rows.append([])
+        rows[row].append((begin - 4, begin + width + 4))
+        yield _text(begin, _TOP + 10 + 14 * row, words, colour=colour)
 
 
 def _legend_rows(lines: Sequence[Line]) -> Iterator[list[tuple[float, Line]]]:
@@ -140,6 +188,7 @@ def _legend_rows(lines: Sequence[Line]) -> Iterator[list[tuple[float, Line]]]:
 def _legend(entries: Sequence[tuple[float, Line]], y: float) -> Iterator[str]:
     for at, line in entries:
         yield f'<path d="M{at:.1f} {y - 4:.1f}h24" stroke="{_TONES[line.tone]}" stroke-width="2"{_dash(line)}/>'
+        yield _point(line, at + 12, y - 4)
         yield _text(at + 30, y, line.label)
 
 

@@ -109,5 +109,15 @@ def text_table(told: TextTable, room: int) -> RenderableType:
     styles = ["bold" if place in told.marked else "" for place in range(len(told.rows))]
     rows = [[Text(cell) for cell in row] for row in told.rows]
     drawn, left_out = table(titles, rows, room, leave_out=told.spare, styles=styles)
-    caption = told.caption + (f" No room here for {', '.join(left_out)}." if left_out else "")
-    return Group(drawn, Text(caption, style="dim"))
+    under = [told.caption] if told.caption else []
+    under += [f"{title}: {about}." for title, about in told.told(left_out)]
+    if left_out:
+        under.append(left_out_text(left_out))
+    return Group(drawn, *(Text(line, style="dim") for line in under))
+
+
+def left_out_text(titles: Sequence[str]) -> str:
+    """Which columns are missing from a table, and why."""
+    columns = "Column" if len(titles) == 1 else "Columns"
+    named = " · ".join(titles)
+    return f"{columns} that this width has no room for: {named}."

@@ -196,6 +196,25 @@ def test_positions_end_with_the_last_that_was_accepted() -> None:
     assert "steps that drafted (counters)" in table.caption
 
 
+def test_where_no_draft_was_accepted_there_is_no_table_of_positions(
+    analysis: Analysis, manifest: RunManifest, found: Speculation
+) -> None:
+    """Neither its head nor its caption, on a terminal and on a page; the rest of the section stands."""
+    views = tuple(
+        replace(one, by_position=(0.0, 0.0), conditional_by_position=(0.0, None))
+        if one.by_position is not None
+        else one
+        for one in found.views
+    )
+    run = with_summary(analysis, speculation=replace(found, views=views))
+    for text in (
+        "\n".join(text_section(run_text(run), "Speculation")),
+        section(run_html(run, manifest), "speculation"),
+    ):
+        assert "conditional" not in text
+        assert "Acceptance length" in text
+
+
 def test_positions_are_the_headline_s_where_it_has_them(found: Speculation) -> None:
     """Else those of the first origin that tells them, so that none are lost."""
     view = view_with_positions(found)

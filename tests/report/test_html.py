@@ -195,14 +195,20 @@ def test_tables_and_landmarks_speak(pages: dict[str, str]) -> None:
             "footer",
         ]
         for cell in page.named("th"):
-            assert cell.get("scope") in ("row", "col", "colgroup") or cell.get("class") == "group"
+            assert cell.get("scope") in ("row", "col", "colgroup", "rowgroup") or cell.get("class") == "group"
         for box in page.named("div"):
-            if box.get("class") == "wide":
+            if "wide" in (box.get("class") or "").split():
                 assert box["tabindex"] == "0"
                 assert box["aria-label"]
         for section in page.named("section"):
             assert section.get("aria-labelledby") or section.get("aria-label")
         assert page.elements[0] == ("html", {"lang": "en"})
+
+
+def test_a_ladder_without_a_name_is_headed_by_what_it_measured(sweep: Sweep) -> None:
+    """Model and variable, not an id; a name is kept."""
+    for name, heading in ((None, "meta-llama/Llama-3.1-8B-Instruct by concurrency"), ("nightly", "nightly")):
+        assert f"<h1><bdi>{heading}</bdi></h1>" in sweep_html(replace(sweep, name=name))
 
 
 def test_an_invalid_measurement_is_marked_at_every_number(pages: dict[str, str]) -> None:

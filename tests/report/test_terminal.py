@@ -74,7 +74,7 @@ def test_no_number_is_cut_short(analysis: Analysis, sweep: Sweep, width: int) ->
 def test_columns_left_out_are_named(analysis: Analysis) -> None:
     """A narrow terminal says which percentiles it does not show."""
     text = " ".join(run_text(analysis, width=60).split())
-    assert "No room here for missing, p75, p90, p99.9." in text
+    assert "Columns that this width has no room for: missing · p75 · p90 · p99.9." in text
 
 
 def test_absent_is_a_dash_and_never_zero(hostile: Analysis) -> None:

@@ -1,33 +1,45 @@
 """What the page of a comparison draws: speedup, tokens per step against break-even, TPOT and throughput, by level."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from dataclasses import replace
+from typing import Required, TypedDict, TypeVar
 
 from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
 from loadgen.core.stats.bootstrap import Estimate
-from loadgen.report.charts import LOG_LEVELS_FROM, Chart, Line, Mark, in_percent
+from loadgen.report.charts import LOG_LEVELS_FROM, Chart, Line, Mark, band_top, in_percent
 from loadgen.report.words import variable_text
 
 Value = TypeVar("Value")
 
-_TONES = (0, 1, 2, 5)
+_TONES = (0, 1, 2, 5, 6, 7)
+_SHAPES = 5
 _BASELINE_TONE = 4
 _LIMIT_TONE = 3
+
+
+class Look(TypedDict, total=False):
+    """What tells an arm's line apart, as a line takes it."""
+
+    tone: Required[int]
+    shape: int
+
+
+_BASELINE_LOOK: Look = {"tone": _BASELINE_TONE}
 
 
 def speedup_chart(comparison: ArmsComparison) -> Chart:
     """The speedup of mean TPOT of every arm with its interval, what was expected, and the line at which it is none."""
     levels = _levels(comparison)
     lines = []
-    for tone, ladder in _toned(comparison.arms):
+    for look, ladder in _looks(comparison.arms):
         speedups = [_at(ladder, level, _speedup) for level in levels]
-        lines.append(_line(ladder.arm.label, speedups, tone))
+        lines.append(_line(ladder.arm.label, speedups, look))
         expected = tuple(_at(ladder, level, _expected_speedup) for level in levels)
-        lines.append(Line(label=f"{ladder.arm.label}, expected", values=expected, tone=tone, dashed=True))
-    lines.append(_no_gain(comparison, lines))
+        lines.append(Line(label=f"{ladder.arm.label}, expected", values=expected, dashed=True, **look))
+    lines.append(_no_gain(comparison))
     marks = tuple(
-        Mark(x=ladder.crossover.level, text=f"{ladder.crossover.level:.0f}")
-        for ladder in comparison.arms
+        Mark(x=ladder.crossover.level, text=f"{ladder.crossover.level:.0f}", tone=look["tone"])
+        for look, ladder in _looks(comparison.arms)
         if ladder.crossover is not None and ladder.crossover.level is not None
     )
     return _chart(comparison, "arms-speedup", "Speedup of TPOT", "×", lines, marks=marks, height=340)
@@ -45,19 +57,18 @@ def document_charts(comparison: ArmsComparison) -> list[Chart]:
     return [chart for chart in charts if chart.drawable]
 
 
-def _no_gain(comparison: ArmsComparison, lines: Sequence[Line]) -> Line:
-    """The line at 1; its band is how far the baseline may be from itself, as far up as the bands of the arms go."""
+def _no_gain(comparison: ArmsComparison) -> Line:
+    """The line at 1; its band is how far the baseline may be from itself."""
     levels = _levels(comparison)
     ones = tuple(1.0 for _ in levels)
     if comparison.again is None:
         return Line(label="no gain", values=ones, tone=_BASELINE_TONE)
-    top = max((high for line in lines for high in line.high or () if high is not None), default=2.0)
     floors = [_at(comparison.again, level, _floor) for level in levels]
     return Line(
         label="no gain, and the baseline's distance from itself",
         values=ones,
         low=tuple(None if floor is None else 1 / floor for floor in floors),
-        high=tuple(None if floor is None else min(floor, top) for floor in floors),
+        high=tuple(floors),
         tone=_BASELINE_TONE,
     )
 
@@ -66,15 +77,17 @@ def length_charts(comparison: ArmsComparison) -> list[Chart]:
     """For each arm the tokens that a step emits beside those that it has to."""
     levels = _levels(comparison)
     charts = []
-    for place, (tone, ladder) in enumerate(_toned(comparison.arms)):
+    for place, (look, ladder) in enumerate(_looks(comparison.arms)):
         needed = [_at(ladder, level, _break_even) for level in levels]
         expected = tuple(_at(ladder, level, _expected_break_even) for level in levels)
         lines = [
             Line(
-                label="a step emits", values=tuple(_at(ladder, level, _tokens_per_step) for level in levels), tone=tone
+                label="a step emits",
+                values=tuple(_at(ladder, level, _tokens_per_step) for level in levels),
+                **look,
             ),
-            _line("has to emit", needed, _LIMIT_TONE),
-            _line("has to by forced runs", [_at(ladder, level, _forced) for level in levels], _BASELINE_TONE),
+            _line("has to emit", needed, {"tone": _LIMIT_TONE}),
+            _line("has to by forced runs", [_at(ladder, level, _forced) for level in levels], _BASELINE_LOOK),
             Line(label="expected to have to", values=expected, tone=_LIMIT_TONE, dashed=True),
         ]
         charts.append(_chart(comparison, f"arms-length-{place}", ladder.arm.label, "tokens per step", lines))
@@ -82,14 +95,13 @@ def length_charts(comparison: ArmsComparison) -> list[Chart]:
 
 
 def load_charts(comparison: ArmsComparison) -> list[Chart]:
-    """TPOT and throughput of every arm, the baseline included."""
+    """TPOT and throughput of every arm, the baseline included, its second start dashed."""
     levels = _levels(comparison)
-    toned = [(_BASELINE_TONE, comparison.baseline), *_toned(comparison.arms)]
 
     def lines(value: Callable[[ArmLevel], float | None]) -> list[Line]:
         return [
-            Line(label=ladder.arm.label, values=tuple(_at(ladder, level, value) for level in levels), tone=tone)
-            for tone, ladder in toned
+            replace(line, values=tuple(_at(ladder, level, value) for level in levels))
+            for line, ladder in _everyone(comparison)
         ]
 
     return [
@@ -100,13 +112,13 @@ def load_charts(comparison: ArmsComparison) -> list[Chart]:
 
 def pareto_chart(comparison: ArmsComparison) -> Chart:
     """What one user gets against what the server gives in all, a line an arm, its points the levels."""
+    everyone = _everyone(comparison)
     points = sorted(
         (level.output_tokens_per_s, 1 / level.tpot_s, place)
-        for place, ladder in enumerate((comparison.baseline, *comparison.arms))
+        for place, (_, ladder) in enumerate(everyone)
         for level in ladder.levels
         if level.output_tokens_per_s is not None and level.tpot_s is not None
     )
-    toned = [(_BASELINE_TONE, comparison.baseline), *_toned(comparison.arms)]
     return Chart(
         id="arms-pareto",
         title="Speed for one user, against all that the server gives",
@@ -114,8 +126,8 @@ def pareto_chart(comparison: ArmsComparison) -> Chart:
         unit="tokens/s",
         x=tuple(point[0] for point in points),
         lines=tuple(
-            Line(label=ladder.arm.label, values=tuple(y if of == place else None for _, y, of in points), tone=tone)
-            for place, (tone, ladder) in enumerate(toned)
+            replace(line, values=tuple(y if of == place else None for _, y, of in points))
+            for place, (line, _) in enumerate(everyone)
         ),
         x_label="output tokens/s in all",
         height=300,
@@ -125,12 +137,12 @@ def pareto_chart(comparison: ArmsComparison) -> Chart:
 def positions_chart(comparison: ArmsComparison) -> Chart:
     """Acceptance by draft token, a line an arm, at its lowest level that tells."""
     found = []
-    for tone, ladder in _toned(comparison.arms):
+    for look, ladder in _looks(comparison.arms):
         told = next(
             (each.told.acceptance_by_position for each in ladder.levels if each.told.acceptance_by_position), None
         )
         if told is not None:
-            found.append((tone, ladder.arm.label, told))
+            found.append((look, ladder.arm.label, told))
     depth = max((len(told) for _, _, told in found), default=0)
     return Chart(
         id="arms-positions",
@@ -139,8 +151,8 @@ def positions_chart(comparison: ArmsComparison) -> Chart:
         unit="%",
         x=tuple(float(place) for place in range(1, depth + 1)),
         lines=tuple(
-            Line(label=label, values=(*in_percent(told), *(None for _ in range(depth - len(told)))), tone=tone)
-            for tone, label, told in found
+            Line(label=label, values=(*in_percent(told), *(None for _ in range(depth - len(told)))), **look)
+            for look, label, told in found
         ),
         x_label="draft token",
         height=300,
@@ -151,21 +163,35 @@ def _levels(comparison: ArmsComparison) -> tuple[float, ...]:
     return tuple(level.level for level in comparison.baseline.levels)
 
 
-def _toned(ladders: Sequence[ArmLadder]) -> list[tuple[int, ArmLadder]]:
-    return [(_TONES[place % len(_TONES)], ladder) for place, ladder in enumerate(ladders)]
+def _looks(ladders: Sequence[ArmLadder]) -> list[tuple[Look, ArmLadder]]:
+    """Each arm with its colour and the shape of its points: one pair an arm, up to thirty."""
+    return [
+        ({"tone": _TONES[place % len(_TONES)], "shape": place % _SHAPES}, ladder)
+        for place, ladder in enumerate(ladders)
+    ]
+
+
+def _everyone(comparison: ArmsComparison) -> list[tuple[Line, ArmLadder]]:
+    """The baseline, the arms, and the baseline's second start, each with its line yet without values."""
+    looks = [(_BASELINE_LOOK, comparison.baseline), *_looks(comparison.arms)]
+    lines = [(Line(label=ladder.arm.label, values=(), **look), ladder) for look, ladder in looks]
+    if comparison.again is not None:
+        again = Line(label=comparison.again.arm.label, values=(), dashed=True, **_BASELINE_LOOK)
+        lines.append((again, comparison.again))
+    return lines
 
 
 def _at(ladder: ArmLadder, level: float, value: Callable[[ArmLevel], Value | None]) -> Value | None:
     return next((value(found) for found in ladder.levels if found.level == level), None)
 
 
-def _line(label: str, estimates: Sequence[Estimate | None], tone: int) -> Line:
+def _line(label: str, estimates: Sequence[Estimate | None], look: Look) -> Line:
     return Line(
         label=label,
         values=tuple(None if each is None else each.value for each in estimates),
         low=tuple(None if each is None else each.low for each in estimates),
         high=tuple(None if each is None else each.high for each in estimates),
-        tone=tone,
+        **look,
     )
 
 
@@ -181,18 +207,20 @@ def _chart(
     height: int = 230,
 ) -> Chart:
     x = _levels(comparison)
+    shown = tuple(line for line in lines if any(value is not None for value in line.values))
     return Chart(
         id=name,
         title=title,
         kind="level",
         unit=unit,
         x=x,
-        lines=tuple(line for line in lines if any(value is not None for value in line.values)),
+        lines=shown,
         x_label=variable_text(comparison.variable),
         log_x=bool(x) and x[0] > 0 and x[-1] / x[0] >= LOG_LEVELS_FROM,
         choose_scale=choose_scale,
         marks=marks,
         height=height,
+        top=band_top(shown),
     )
 
 

@@ -1,6 +1,6 @@
 """The page of a comparison of arms."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 
 from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
@@ -11,6 +11,7 @@ from loadgen.report.comparison.charts import length_charts, load_charts, pareto_
 from loadgen.report.comparison.tables import choice_table, explanations
 from loadgen.report.comparison.trade_offs import figure_caveat
 from loadgen.report.comparison.words import (
+    CLAIM_MARKS,
     crossover_bounds,
     crossover_figure,
     doubts,
@@ -55,8 +56,8 @@ _DEFINITIONS = (
 )
 
 _CROSSINGS = (
-    '<p class="caption">Bands: 95% intervals; around 1, how far the baseline may be from itself. Vertical lines: where'
-    " an arm stops paying.</p>"
+    '<p class="caption">Above 1 an arm is faster. Bands: 95% intervals; around 1, how far the baseline may be from'
+    " itself. Vertical lines: where an arm stops paying. An arrow: how far an interval reaches that is cut off.</p>"
 )
 
 
@@ -148,57 +149,69 @@ def _figure(ladder: ArmLadder, comparison: ArmsComparison) -> page.Figure:
 
 def _level_table(comparison: ArmsComparison) -> str:
     titles = (
-        "arm",
         variable_text(comparison.variable),
         "speedup",
+        "<claim",
         "expected",
         "tokens per step",
         "has to emit",
         "TPOT, ms",
         "tokens/s",
-        "claim",
     )
-    rows = [row for ladder in comparison.ladders for row in (_level_row(ladder, level) for level in ladder.levels)]
     caption = "Speedup is that of mean TPOT, with its 95% interval; a dash: not known, or the baseline's own."
-    return page.data_table(caption, page.head_row(titles), rows, "Level table", page.FULL)
+    return _by_arm(comparison.ladders, caption, titles, _level_row, "Level table")
 
 
-def _level_row(ladder: ArmLadder, level: ArmLevel) -> str:
+def _by_arm(
+    ladders: Sequence[ArmLadder], caption: str, titles: Sequence[str], row: Callable[[ArmLevel], str], label: str
+) -> str:
+    """A table of the levels of each arm in turn, under its name."""
+    bodies = [
+        page.row_group(page.foreign(ladder.arm.label), len(titles), map(row, ladder.levels)) for ladder in ladders
+    ]
+    tall = sum(len(ladder.levels) + 1 for ladder in ladders) > page.MOST_ROWS
+    return page.grouped_table(caption, page.head_row(titles), bodies, label, page.FULL, tall=tall)
+
+
+def _level_row(level: ArmLevel) -> str:
     gain, expected = level.gain, level.expected
     needed = None if gain is None else gain.break_even_length
     cells = (
-        asked(level.level),
-        DASH if gain is None else interval(gain.verdict.speedup),
         DASH if expected is None else f"{expected.speedup:.2f}",
         number(level.tokens_per_step),
         DASH if needed is None else interval(needed),
         milliseconds(level.tpot_s),
         number(level.output_tokens_per_s),
     )
-    word = DASH if gain is None else gain.verdict.claim
-    if not level.measurement.valid:
-        word = "invalid measurement"
+    speedup = page.value_cell(DASH if gain is None else interval(gain.verdict.speedup))
     bad = "" if level.measurement.valid else ' class="bad"'
-    values = "".join(map(page.value_cell, (*cells, word)))
-    return f'<tr{bad}><th scope="row">{page.foreign(ladder.arm.label)}</th>{values}</tr>'
+    values = f"{speedup}{_claim_cell(level)}{''.join(map(page.value_cell, cells))}"
+    return f'<tr{bad}><th scope="row">{page.esc(asked(level.level))}</th>{values}</tr>'
+
+
+def _claim_cell(level: ArmLevel) -> str:
+    """What is claimed of a level, in a word, with its mark and colour."""
+    if not level.measurement.valid:
+        return '<td class="claim slower">invalid measurement</td>'
+    if level.gain is None:
+        return f'<td class="claim absent">{DASH}</td>'
+    claim = level.gain.verdict.claim
+    return f'<td class="claim {claim.name.lower()}">{CLAIM_MARKS[claim]} {page.esc(claim)}</td>'
 
 
 def _ratio_table(comparison: ArmsComparison) -> str:
-    """Arm over baseline, whatever is better."""
-    titles = ("arm", variable_text(comparison.variable), *(label for _, label in _OTHER_RATIOS))
+    """Arm over baseline, whatever is better; the baseline's second start over its first among them."""
+    titles = (variable_text(comparison.variable), *(label for _, label in _OTHER_RATIOS))
     caption = "Arm over baseline: below 1 a latency is shorter, above 1 a rate is higher. 95% intervals."
-    return page.data_table(caption, page.head_row(titles), _ratio_rows(comparison), "Ratio table", page.FULL)
+    if comparison.again is not None:
+        caption += f" Under {page.foreign(comparison.again.arm.label)}: how far the same server is from itself."
+    return _by_arm(comparison.ladders[1:], caption, titles, _ratio_row, "Ratio table")
 
 
-def _ratio_rows(comparison: ArmsComparison) -> Iterator[str]:
-    for ladder in comparison.arms:
-        for level in ladder.levels:
-            ratios = {} if level.gain is None else level.gain.ratios
-            cells = [asked(level.level)]
-            cells += [interval(ratios[key]) if key in ratios else DASH for key, _ in _OTHER_RATIOS]
-            yield (
-                f'<tr><th scope="row">{page.foreign(ladder.arm.label)}</th>{"".join(map(page.value_cell, cells))}</tr>'
-            )
+def _ratio_row(level: ArmLevel) -> str:
+    ratios = {} if level.gain is None else level.gain.ratios
+    cells = (interval(ratios[key]) if key in ratios else DASH for key, _ in _OTHER_RATIOS)
+    return f'<tr><th scope="row">{page.esc(asked(level.level))}</th>{"".join(map(page.value_cell, cells))}</tr>'
 
 
 def _remarks(comparison: ArmsComparison) -> str:

@@ -32,11 +32,9 @@ def choice_table(comparison: ArmsComparison) -> TextTable:
                 choice_cost(choice, comparison),
             )
         )
-    but = any(row[-1] != DASH for row in rows)
     table = TextTable(
         caption="The fastest of the arms whose TPOT is faster for certain and that lose neither E2EL, output tokens/s"
-        " nor goodput for certain; else the baseline."
-        + (" But: arm over baseline of what gets worse there, and what gains nothing." if but else ""),
+        " nor goodput for certain; else the baseline.",
         titles=(
             variable_text(comparison.variable),
             "<run",
@@ -48,6 +46,7 @@ def choice_table(comparison: ArmsComparison) -> TextTable:
         ),
         rows=tuple(rows),
         spare=(5, 3, 4),
+        about={"but": "arm over baseline of what gets worse there, and what gains nothing"},
     )
     return _without_empty(table)
 
@@ -82,25 +81,47 @@ def step_table(comparison: ArmsComparison) -> TextTable:
                     )
                 )
     return TextTable(
-        caption="Has to emit: measured with no draft accepted, for steps that draft as often as the arm's. Steps:"
-        " emits over has to emit. Left: measured over that; what steps do not explain, such as the prompts of other"
-        " requests.",
-        titles=("", "emits", "has to emit", "steps", "measured", "left"),
+        caption="Tokens per step, and the speedups that follow from them.",
+        titles=("", "emits", "has to emit", "by steps", "measured", "left"),
         rows=tuple(rows),
         spare=(3,),
+        about={
+            "has to emit": "to be as fast as the baseline; measured with no draft accepted, for steps that draft as"
+            " often as the arm's",
+            "by steps": "emits over has to emit: the speedup if steps were all",
+            "left": "measured over by steps: what steps do not explain, such as the prompts of other requests",
+        },
     )
 
 
 def bound_table(comparison: ArmsComparison) -> TextTable:
     """Speedups that cannot be passed, of decoding and of whole requests."""
     table = TextTable(
-        caption="All accepted: measured, with every draft accepted. Of steps alone, without prompts: exact, only tokens"
-        " that will be accepted are proposed, by the measured cost of a step; by the model of the server, free drafts"
-        " and, charged for lookup alone / for the drafter where used / on every step, the longer of lookup and drafter."
-        " Requests: what the speedup of TPOT makes of E2EL; at most: with decoding in no time.",
-        titles=("", "TPOT", "all accepted", "exact", "free drafts", "combined", "E2EL", "requests", "at most"),
+        caption="Speedups over the baseline, as measured and at best: of TPOT, unless E2EL is named.",
+        titles=(
+            "",
+            "TPOT",
+            "perfect drafter",
+            "perfect lengths",
+            "free drafter",
+            "combined",
+            "E2EL",
+            "E2EL by TPOT",
+            "E2EL at best",
+        ),
         rows=tuple(_bound_row(ladder, level) for ladder in comparison.arms for level in ladder.levels),
         spare=(5, 8, 4),
+        about={
+            "TPOT": "as measured",
+            "perfect drafter": "if every draft were accepted, as measured with acceptance forced",
+            "perfect lengths": "if only tokens were drafted that will be accepted, by the measured cost of a step",
+            "free drafter": "if drafting took no time, by the model of the server",
+            "combined": "if each step took the longer of a lookup's and the drafter's drafts, by the model: charged for"
+            " the lookup alone / for the drafter where it is used / for the drafter on every step",
+            "E2EL": "as measured, of whole requests",
+            "E2EL by TPOT": "what the speedup of TPOT alone makes of whole requests, the prompt as before",
+            "E2EL at best": "if decoding took no time",
+        },
     )
     return _without_empty(table)
 
@@ -136,8 +157,9 @@ def losslessness_table(comparison: ArmsComparison) -> TextTable:
         for reference, found in references.items()
     ]
     return TextTable(
-        caption="Pairs of answers to the same request, the arm's with either start of the baseline.",
-        titles=("", "requests", "the same to the end", "shared words, median", "words to one difference", "p"),
+        caption="Pairs of answers to the same request: the arm's with those of either start of the baseline; in the"
+        " last row, those two with one another.",
+        titles=("", "requests", "the same to the end", "shared words", "words to one difference", "p"),
         rows=tuple(
             (
                 label,
@@ -151,6 +173,10 @@ def losslessness_table(comparison: ArmsComparison) -> TextTable:
         ),
         marked=tuple(place for place, (_, found) in enumerate(tested) if found.lossy),
         spare=(3, 1),
+        about={
+            "shared words": "from the beginning of two answers to their first difference, median",
+            "p": "how often chance alone sets the arm so far apart from the baseline",
+        },
     )
 
 
@@ -173,11 +199,18 @@ def acceptance_table(comparison: ArmsComparison) -> TextTable:
         for level in ladder.levels
     ]
     return TextTable(
-        caption="Acceptance length by who counts: the server's counters and the responses over steps that drafted, the"
-        " stream over all. Then the share of steps that drafted, and of those that accepted each draft token in turn.",
+        caption="Acceptance length, by who counts it.",
         titles=("", *(_ORIGINS.get(origin, origin) for origin in origins), "drafted", "<accepted by draft token"),
         rows=tuple(rows),
         spare=(len(origins) + 2,),
+        about={
+            "counters": "by the server's counters, over steps that drafted",
+            "responses": "by what the responses tell, over steps that drafted",
+            "stream": "by the tokens of an event, over all steps",
+            "gauge": "by the server's gauge",
+            "drafted": "share of the steps that drafted",
+            "accepted by draft token": "share of those steps that accepted the first token, the second and so on",
+        },
     )
 
 
@@ -197,11 +230,16 @@ def server_table(comparison: ArmsComparison) -> TextTable:
         for level in ladder.levels
     ]
     table = TextTable(
-        caption="As the server tells. Shares of the time of requests; blocks of the KV cache, how full it was at most,"
-        " and requests preempted in the worst repeat.",
+        caption="As the server tells.",
         titles=("", "queue", "prefill", "decode", "KV blocks", "KV peak", "preempted"),
         rows=tuple(rows),
         spare=(5, 1),
+        about={
+            "queue": "share of a request's time; the same for prefill and decode",
+            "KV blocks": "blocks that the KV cache has",
+            "KV peak": "how full they were at most",
+            "preempted": "requests, in the worst repeat",
+        },
     )
     return _without_empty(table)
 
@@ -227,4 +265,5 @@ def _without_empty(table: TextTable) -> TextTable:
         rows=tuple(map(of, table.rows)) if len(kept) > 1 else (),
         marked=table.marked,
         spare=tuple(kept.index(i) for i in table.spare if i in kept),
+        about=table.about,
     )

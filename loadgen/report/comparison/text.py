@@ -97,7 +97,7 @@ def _by_level(
     drawn, left_out = text_parts.table(titles, rows, room, leave_out=range(len(ladders), 0, -1))
     lines = [note] if note else []
     if left_out:
-        lines.append(f"no room for {', '.join(left_out)}")
+        lines.append(text_parts.left_out_text(left_out))
     return Group(drawn, *(Text(line, style="dim") for line in lines))
 
 

@@ -151,16 +151,35 @@ def _plot(chart: Chart) -> str:
     )
 
 
+MOST_ROWS = 24
+"""A table of more rows scrolls by itself under its head."""
+
 FULL = ' class="full"'
 """A table of all the width there is."""
 
 
-def data_table(caption: str, head: str, rows: Iterable[str], label: str, css: str = "") -> str:
-    """A table that scrolls by itself when the window is narrow; the caption stands outside so that it does not."""
+def data_table(caption: str, head: str, rows: Iterable[str], label: str, css: str = "", *, about: str = "") -> str:
+    """A table that scrolls by itself when the window is narrow; what is said of it stands outside, and does not."""
+    rows = list(rows)
+    bodies = [f"<tbody>{''.join(rows)}</tbody>"]
+    return grouped_table(caption, head, bodies, label, css, about=about, tall=len(rows) > MOST_ROWS)
+
+
+def grouped_table(
+    caption: str, head: str, bodies: Iterable[str], label: str, css: str = "", *, about: str = "", tall: bool = False
+) -> str:
+    """The same out of whole bodies, one a group of rows; a `tall` one scrolls under its head."""
+    said = f'<p class="caption">{caption}</p>' if caption else ""
     return (
-        f'<p class="caption">{caption}</p><div class="wide" tabindex="0" role="region" aria-label="{esc(label)}">'
-        f"<table{css}><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table></div>"
+        f'{said}{about}<div class="wide{" tall" if tall else ""}" tabindex="0" role="region" aria-label="{esc(label)}">'
+        f"<table{css}><thead>{head}</thead>{''.join(bodies)}</table></div>"
     )
+
+
+def row_group(label: str, columns: int, rows: Iterable[str]) -> str:
+    """Rows under a heading of their own as wide as the table; `label` is HTML already."""
+    heading = f'<tr><th scope="rowgroup" colspan="{columns}">{label}</th></tr>'
+    return f"<tbody>{heading}{''.join(rows)}</tbody>"
 
 
 def text_table(told: TextTable, label: str) -> str:
@@ -178,7 +197,9 @@ def text_table(told: TextTable, label: str) -> str:
             for word, cell in zip(css[1:], row[1:], strict=True)
         )
         rows.append(f'<tr{marked}><th scope="row">{esc(row[0])}</th>{cells}</tr>')
-    return data_table(esc(told.caption), f"<tr>{head}</tr>", rows, label)
+    terms = "".join(f"<dt>{esc(title)}</dt><dd>{esc(about)}.</dd>" for title, about in told.told())
+    about = f'<dl class="told">{terms}</dl>' if terms else ""
+    return data_table(esc(told.caption), f"<tr>{head}</tr>", rows, label, about=about)
 
 
 def head_row(titles: Iterable[str]) -> str:

@@ -28,7 +28,7 @@ from loadgen.report.html.page import (
     value_cell,
     verdict_box,
 )
-from loadgen.report.ladder import server_levels
+from loadgen.report.ladder import server_levels, sweep_name
 from loadgen.report.verdict import has_doubts, sweep_doubts, sweep_headline
 from loadgen.report.words import (
     DASH,
@@ -61,7 +61,7 @@ def sweep_html(sweep: Sweep, manifest: RunManifest | None = None) -> str:
             section("definitions", "Definitions", definitions(terms, sweep.levels[0].summary.estimator)),
         ]
     sections.append(raw_section())
-    name = sweep.name or f"sweep {sweep.sweep_id}"
+    name = sweep_name(sweep)
     return page(
         title=f"{name} · loadgen sweep",
         header=_header(sweep, manifest, name),

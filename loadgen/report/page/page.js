@@ -33,6 +33,7 @@
   };
 
   const linear = (chart) => (u, low, high) => {
+    if (chart.top) return [0, chart.top];
     const ends = chart.lines.flatMap((line, i) => (line.high && u.series[i + 1].show ? line.high : []));
     const top = Math.max(high ?? 0, ...ends.map((value) => value ?? 0));
     return top > 0 ? [0, top * 1.06] : [0, 1];
@@ -123,19 +124,79 @@
     ctx.save();
     ctx.font = FONT.replace("12px", 11 * devicePixelRatio + "px");
     ctx.textBaseline = "top";
-    for (const mark of chart.marks) {
-      const at = u.valToPos(mark.x, "x", true);
-      const right = at < bbox.left + bbox.width - 80 * devicePixelRatio;
-      ctx.strokeStyle = ctx.fillStyle = css(mark.bad ? "--bad" : "--soft");
-      ctx.lineWidth = devicePixelRatio;
-      ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+    ctx.textAlign = "left";
+    ctx.lineJoin = "round";
+    const px = devicePixelRatio;
+    const rows = [];
+    const label = (words, at, colour) => {
+      const width = ctx.measureText(words).width;
+      const from = at + 5 * px + width > bbox.left + bbox.width ? at - 5 * px - width : at + 5 * px;
+      let row = rows.findIndex((taken) => taken.every(([low, high]) => from > high || from + width < low));
+      if (row < 0) row = rows.push([]) - 1;
+      rows[row].push([from - 4 * px, from + width + 4 * px]);
+      const top = bbox.top + (2 + 14 * row) * px;
+      ctx.setLineDash([]);
+      ctx.strokeStyle = css("--paper");
+      ctx.lineWidth = 4 * px;
+      ctx.strokeText(words, from, top);
+      ctx.fillStyle = colour;
+      ctx.fillText(words, from, top);
+    };
+    const places = chart.marks.map((mark) => {
+      const colour = css(mark.bad ? "--bad" : mark.tone === null ? "--soft" : "--tone-" + mark.tone);
+      return { ...mark, colour, at: u.valToPos(mark.x, "x", true) };
+    });
+    for (const { at, colour } of places) {
+      ctx.strokeStyle = colour;
+      ctx.lineWidth = px;
+      ctx.setLineDash([3 * px, 3 * px]);
       ctx.beginPath();
       ctx.moveTo(at, bbox.top);
       ctx.lineTo(at, bbox.top + bbox.height);
       ctx.stroke();
-      ctx.textAlign = right ? "left" : "right";
-      ctx.fillText(mark.text, at + (right ? 5 : -5) * devicePixelRatio, bbox.top + 2 * devicePixelRatio);
     }
+    for (const { text: words, at, colour } of places.sort((a, b) => a.at - b.at)) label(words, at, colour);
+    if (chart.top)
+      chart.lines.forEach((line, i) => {
+        if (!line.high || !u.series[i + 1].show || u.scales.y.distr === 3) return;
+        line.high.forEach((high, k) => {
+          if (high > chart.top) label("\u2191 " + text(high), u.valToPos(chart.x[k], "x", true), css("--tone-" + line.tone));
+        });
+      });
+    ctx.restore();
+  };
+
+  const corners = [
+    null,
+    [[-1, -1], [1, -1], [1, 1], [-1, 1]],
+    [[0, -1.3], [1.2, 0.9], [-1.2, 0.9]],
+    [[0, -1.4], [1.4, 0], [0, 1.4], [-1.4, 0]],
+    [[0, 1.3], [1.2, -0.9], [-1.2, -0.9]],
+  ];
+  const pointed = (chart) =>
+    chart.kind === "level" || chart.kind === "plain" || (chart.kind !== "bars" && chart.kind !== "scatter" && chart.x.length <= 40);
+  const drawPoints = (chart) => (u) => {
+    if (!pointed(chart)) return;
+    const { ctx } = u;
+    const size = 2.75 * devicePixelRatio;
+    ctx.save();
+    ctx.setLineDash([]);
+    ctx.lineWidth = 1.25 * devicePixelRatio;
+    ctx.fillStyle = css("--paper");
+    chart.lines.forEach((line, i) => {
+      if (!u.series[i + 1].show) return;
+      ctx.strokeStyle = css("--tone-" + line.tone);
+      u.data[i + 1].forEach((value, k) => {
+        if (value === null || value === undefined) return;
+        const [x, y] = [u.valToPos(u.data[0][k], "x", true), u.valToPos(value, "y", true)];
+        ctx.beginPath();
+        if (line.shape === 0) ctx.arc(x, y, size, 0, 2 * Math.PI);
+        else for (const [right, down] of corners[line.shape]) ctx.lineTo(x + right * size, y + down * size);
+        ctx.closePath();
+        ctx.fill();
+        ctx.stroke();
+      });
+    });
     ctx.restore();
   };
 
@@ -150,7 +211,6 @@
     const host = document.getElementById("plot-" + chart.id);
     const figure = host.closest("figure");
     const usable = (value) => (value === null || (log && value <= 0) ? null : value);
-    const points = chart.kind === "level" || chart.kind === "plain" || chart.x.length <= 40;
     const named = chart.kind !== "quantile" && chart.kind !== "time" ? { label: chart.x_label, labelSize: 18, labelGap: 2, labelFont: FONT } : {};
     const options = {
       width: Math.max(host.clientWidth, 160),
@@ -176,13 +236,13 @@
           width: 1.75,
           dash: line.dashed ? [5, 4] : undefined,
           spanGaps: chart.kind === "quantile" || chart.kind === "plain",
-          points: { show: points, size: 5, fill: () => css("--paper") },
+          points: { show: false },
           ...drawn(chart, i),
         })),
       ],
       hooks: {
         drawClear: [drawBand(chart), drawIntervals(chart)],
-        draw: [drawMarks(chart)],
+        draw: [drawPoints(chart), drawMarks(chart)],
         setLegend: [(u) => read(chart, figure, u.cursor.idx)],
       },
     };
@@ -201,11 +261,19 @@
       index === null || index === undefined ? "" : "at " + position(chart, chart.x[index]);
   };
 
-  const swatch = (line) => {
+  const swatch = (chart, line) => {
     const mark = svg("svg", { viewBox: "0 0 20 8", "aria-hidden": "true" });
     const stroke = svg("line", { x1: 0, x2: 20, y1: 4, y2: 4, "stroke-dasharray": line.dashed ? "5 3" : "none" });
     stroke.style.stroke = "var(--tone-" + line.tone + ")";
     mark.append(stroke);
+    if (pointed(chart)) {
+      const shape =
+        line.shape === 0
+          ? svg("circle", { cx: 10, cy: 4, r: 3 })
+          : svg("polygon", { points: corners[line.shape].map(([right, down]) => [10 + 3 * right, 4 + 3 * down].join()).join(" ") });
+      shape.style.stroke = stroke.style.stroke;
+      mark.append(shape);
+    }
     return mark;
   };
 
@@ -245,7 +313,7 @@
     };
     chart.lines.forEach((line, i) => {
       const button = element("button", { type: "button", "aria-pressed": "true" });
-      button.append(swatch(line), line.label, element("span", { class: "reading" }));
+      button.append(swatch(chart, line), line.label, element("span", { class: "reading" }));
       button.addEventListener("click", () => {
         const show = hidden.delete(i) || !hidden.add(i);
         button.setAttribute("aria-pressed", String(show));

@@ -132,10 +132,10 @@ def _latency(summary: Summary, room: int) -> RenderableType:
         leave_out=(5, 6, 9, 2, 3),
         styles=[""] * plain + ["dim"] * (len(rows) - plain),
     )
-    notes = f"{population_text(summary)}. Percentiles: {printable(summary.estimator)}; {DASH} means too few values."
+    notes = [f"{population_text(summary)}. Percentiles: {printable(summary.estimator)}; {DASH} means too few values."]
     if left_out:
-        notes += f" No room here for {', '.join(left_out)}."
-    return Group(table, Text(notes, style="dim"))
+        notes.append(text_parts.left_out_text(left_out))
+    return Group(table, *(Text(note, style="dim") for note in notes))
 
 
 def _cell(distribution: Distribution, name: str) -> str:

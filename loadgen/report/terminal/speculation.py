@@ -45,8 +45,8 @@ def _parts(found: Speculation, room: int) -> Iterable[RenderableType]:
     if found.agreement:
         yield _agreement(found)
     view = view_with_positions(found)
-    if view is not None and view.by_position is not None:
-        yield text_parts.text_table(_with_bars(positions(view), view.by_position), room)
+    if view is not None and view.by_position is not None and (told := positions(view)).rows:
+        yield text_parts.text_table(_with_bars(told, view.by_position), room)
     for table in (output_positions(found), categories(found), by_request(found)):
         if table is not None and table.rows:
             yield text_parts.text_table(table, room)

@@ -7,7 +7,7 @@ from rich.text import Text
 from loadgen.core.metrics.summary import Sweep, SweepLevel
 from loadgen.core.run import RunManifest
 from loadgen.report import text_parts
-from loadgen.report.ladder import server_levels
+from loadgen.report.ladder import server_levels, sweep_name
 from loadgen.report.terminal.frame import ending, verdict_block
 from loadgen.report.text_parts import INDENT, bar
 from loadgen.report.verdict import has_doubts, sweep_doubts, sweep_headline
@@ -29,7 +29,7 @@ def sweep_text(sweep: Sweep, manifest: RunManifest | None = None, *, width: int 
 
     `manifest` is that of its first level, for what it says of the data.
     """
-    title = printable(sweep.name) if sweep.name else f"sweep {printable(sweep.sweep_id)}"
+    title = printable(sweep_name(sweep))
     beneath = ""
     if sweep.levels:
         target = sweep.levels[0].summary.target

@@ -79,6 +79,18 @@ def test_states_are_summed_over_processes_and_peak_where_they_were_read() -> Non
     assert server.processes == 2
 
 
+def test_a_mean_is_never_above_its_peak() -> None:
+    """A queue that was read long before the window, and once within it, when it was gone, had a part of it."""
+    server = told(page(-2, state(8)), page(2, state(0)), page(6, state(0)))
+    assert server.running_requests == Gauge(mean=1.0, peak=4.0)
+    restarted = told(
+        page(-2, sample(started=1.0, gauges=Gauges(running_requests=8))),
+        page(2, sample(started=90.0, gauges=Gauges(running_requests=0))),
+        page(4, sample(started=90.0, gauges=Gauges(running_requests=0))),
+    )
+    assert restarted.running_requests == Gauge(mean=0.0, peak=0.0)
+
+
 def test_what_lies_around_the_window_says_nothing_of_its_states() -> None:
     """Idle before and after: not a mean of zero."""
     assert told(page(-1, state(0)), page(5, state(0))).running_requests == Gauge()

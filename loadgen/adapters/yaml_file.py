@@ -1,8 +1,10 @@
 """YAML files of people: a mapping, and the line of each of its keys, so that an error can point at it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from difflib import get_close_matches
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
@@ -35,9 +37,12 @@ class YamlFile:
     lines: Mapping[KeyPath, int]
 
     def where(self, *keys: str | int) -> str:
-        """`file:line: a.b` for people; the line is that of the nearest key that is there."""
-        found = next((self.lines[keys[:depth]] for depth in range(len(keys), 0, -1) if keys[:depth] in self.lines), 1)
-        return f"{self.path}:{found}" + (f": {'.'.join(map(str, keys))}" if keys else "")
+        """`file:line: a.b` for people."""
+        return f"{self.path}:{self.line_of(*keys)}" + (f": {'.'.join(map(str, keys))}" if keys else "")
+
+    def line_of(self, *keys: str | int) -> int:
+        """The line of a key, or of the nearest one above it that is there."""
+        return next((self.lines[keys[:depth]] for depth in range(len(keys), 0, -1) if keys[:depth] in self.lines), 1)
 
 
 def load_yaml(path: Path) -> YamlFile:
@@ -74,32 +79,72 @@ def load_yaml(path: Path) -> YamlFile:
 
 
 def validated(file: YamlFile, model: type[ModelT], *, context: Mapping[str, Any] | None = None) -> ModelT:
-    """The file's values as a model. Raises ConfigError that names file, line and field, and what was expected there."""
+    """The file's values as a model.
+
+    Raises ConfigError that names file, line and field, and what was expected there: a line for each problem, in the
+    order of the file. What only a file without misspelt fields would show is among them.
+    """
     try:
         return model.model_validate(file.values, context=context)
     except ValidationError as error:
-        problems = error.errors(include_url=False)
-        raise ConfigError("; ".join(_explained(problem, file, model) for problem in problems)) from None
+        problems = [(problem, file) for problem in error.errors(include_url=False)]
+    misspelt = [problem for problem, _ in problems if problem["type"] == "extra_forbidden"]
+    if misspelt:
+        respelt = _respelt(file, model, misspelt)
+        problems = [(problem, file) for problem in misspelt]
+        try:
+            model.model_validate(respelt.values, context=context)
+        except ValidationError as error:
+            problems += [(problem, respelt) for problem in error.errors(include_url=False)]
+    told = sorted((_explained(problem, written, model) for problem, written in problems), key=itemgetter(0))
+    raise ConfigError("\n".join(dict.fromkeys(text for _, text in told)))
 
 
-def _explained(problem: ErrorDetails, file: YamlFile, model: type[BaseModel]) -> str:
+def _respelt(file: YamlFile, model: type[BaseModel], misspelt: Sequence[ErrorDetails]) -> YamlFile:
+    """The file with the fields that were meant in place of those that there are not, or without them."""
+    values, lines = deepcopy(file.values), dict(file.lines)
+    for problem in misspelt:
+        *above, name = problem["loc"]
+        section: Any = values
+        for key in above:
+            section = section[key]
+        if name not in section:  # an alias of a section that is put right already
+            continue
+        value = section.pop(name)
+        meant = _meant(str(name), _fields(model, tuple(above)))
+        if meant is not None and meant not in section:
+            section[meant] = value
+            depth = len(above)
+            for keys, line in file.lines.items():
+                if keys[: depth + 1] == problem["loc"]:
+                    lines[(*above, meant, *keys[depth + 1 :])] = line
+    return YamlFile(path=file.path, values=values, lines=lines)
+
+
+def _meant(name: str, known: Sequence[str]) -> str | None:
+    return next(iter(get_close_matches(name, known, n=1)), None)
+
+
+def _explained(problem: ErrorDetails, file: YamlFile, model: type[BaseModel]) -> tuple[int, str]:
+    """The line of a problem, and all there is to say of it."""
     loc = tuple(part for part in problem["loc"] if part != "[key]")
     cause = problem.get("ctx", {}).get("error")
-    where = file.where(*loc, *getattr(cause, "keys", ()))
+    keys = (*loc, *getattr(cause, "keys", ()))
+    where, line = file.where(*keys), file.line_of(*keys)
     message = problem["msg"].removeprefix("Value error, ")
     message = message if isinstance(cause, ValueError) else message[0].lower() + message[1:]
     match problem["type"]:
         case "missing":
-            return f"{where}: this field is needed"
+            return line, f"{where}: this field is needed"
         case "extra_forbidden":
             known = _fields(model, loc[:-1])
-            close = get_close_matches(str(loc[-1]), known, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)}"
-            return f"{where}: no such field; {hint}"
+            meant = _meant(str(loc[-1]), known)
+            hint = f"expected one of {', '.join(known)}" if meant is None else f"did you mean {meant}?"
+            return line, f"{where}: no such field; {hint}"
         case "value_error":
-            return f"{where}: {message}"
+            return line, f"{where}: {message}"
         case _:
-            return f"{where}: {message}, got {problem['input']!r}"
+            return line, f"{where}: {message}, got {problem['input']!r}"
 
 
 def _fields(model: type[BaseModel], keys: KeyPath) -> list[str]:

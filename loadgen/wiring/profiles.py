@@ -95,7 +95,7 @@ def checked(names: Sequence[str], folders: Sequence[Path]) -> dict[str, Any]:
         try:
             found.append(find_profile(name, path))
         except ConfigError as error:
-            told.append({"profile": name, "where": None, "text": str(error), "fatal": True})
+            told += [{"profile": name, "where": None, "text": line, "fatal": True} for line in str(error).splitlines()]
     named = list(_readable([*path]))
     beside = {folder: [*_readable([folder]), *named] for folder in {each.file.path.parent for each in found}}
     for each in found:

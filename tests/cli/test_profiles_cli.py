@@ -147,7 +147,7 @@ def test_what_is_wrong_is_said_with_file_and_line(profiles: Profiles, tmp_path: 
         "unlike.yaml:1: name: differs from base in more than speculation: --max-num-seqs 64" in line for line in lines
     )
     assert any("speculation.config.prompt_lookup: vLLM knows no such key" in line for line in lines)
-    assert lines[-1] == "3 profiles checked: 2 wrong, by 3 faults"
+    assert lines[-1] == "3 profiles checked: 2 wrong, by 5 faults"
     checked = profiles.told("check", tmp_path / "unlike.yaml")
     assert (checked["checked"], checked["faults"], len(checked["objections"])) == (1, 2, 2)
 

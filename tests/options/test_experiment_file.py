@@ -320,3 +320,24 @@ def test_one_arm_is_enough_to_see_the_noise_and_for_nothing_else(tmp_path: Path)
     assert [each.role for each in experiment(text, tmp_path).planned_arms()] == [Role.BASELINE, Role.AGAIN]
     with pytest.raises(ConfigError, match=r"mine\.yaml:9: arms: expected a second arm, or noise: aa"):
         experiment(text + "noise: none\n", tmp_path)
+
+
+def test_everything_wrong_is_told_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
+    """A line each; what a misspelt field keeps from being looked at as well, though two sections share it."""
+    (tmp_path / "mine.yaml").write_text(
+        "name: mine\nworkload: {synthetic: {}}\nload: {concurrency: [1]}\nrepeat: many\narms:\n"
+        "  baseline: &server\n    comand: serve\n  other: *server\nlaunch: kubernets\n"
+    )
+    with pytest.raises(ConfigError) as caught:
+        load_experiment(tmp_path / "mine.yaml")
+    told = str(caught.value).replace(f"{tmp_path}/", "").splitlines()
+    assert told == sorted(told, key=lambda line: int(line.split(":")[1]))
+    assert [line.partition(";")[0] for line in told] == [
+        "mine.yaml:4: repeat: no such field",
+        "mine.yaml:4: repeats: input should be a valid integer, unable to parse string as an integer, got 'many'",
+        "mine.yaml:7: arms.baseline.comand: no such field",
+        "mine.yaml:7: arms.baseline.command: expected {port} where the server is told its port",
+        "mine.yaml:8: arms.other.comand: no such field",
+        "mine.yaml:8: arms.other.command: expected {port} where the server is told its port",
+        "mine.yaml:9: launch: input should be 'process', 'compose' or 'sim', got 'kubernets'",
+    ]

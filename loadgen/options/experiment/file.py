@@ -14,7 +14,7 @@ from loadgen.core.errors import ConfigError
 from loadgen.core.experiment.plan import Order, PlannedArm, Role
 from loadgen.core.request import Endpoint
 from loadgen.options.experiment.arm import LENGTH, ArmSection
-from loadgen.options.experiment.profile import Launch, price_per_hour
+from loadgen.options.experiment.profile import LAUNCHES, Launch, price_per_hour
 from loadgen.options.experiment.section import Section
 from loadgen.options.experiment.workload import LevelSection, LoadSection, SyntheticSection, WorkloadSection
 from loadgen.options.fields import DurationSeconds, Texts
@@ -91,7 +91,7 @@ class ExperimentFile(Section):
     def _launch_of_profiles(cls, values: Any) -> Any:
         """An arm by profile is launched as the file says, unless it says so itself."""
         arms = values.get("arms") if isinstance(values, dict) else None
-        if not isinstance(arms, dict) or "launch" not in values:
+        if not isinstance(arms, dict) or values.get("launch") not in LAUNCHES:
             return values
         launched = {
             name: {"launch": values["launch"], **arm} if isinstance(arm, dict) and "profile" in arm else arm

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from loadgen.adapters.profiles.command import command_line, forcing_of
 from loadgen.adapters.profiles.container import container_of
@@ -15,6 +15,7 @@ from loadgen.core.errors import ConfigError
 
 Launch = Literal["process", "compose", "sim"]
 """How the server of a profile comes to run: as a process of this machine, by Docker Compose, or simulated."""
+LAUNCHES: tuple[Launch, ...] = get_args(Launch)
 
 _OF_THE_PROFILE = ("url", "command", "sim", "env", "workdir", "health", "forced")
 

@@ -75,7 +75,7 @@ def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
     """The file is named, with the reason; an empty one lacks its fields."""
     with pytest.raises(ConfigError, match=r"mine\.yaml: cannot be read: No such file"):
         load_profile(tmp_path / "mine.yaml")
-    with pytest.raises(ConfigError, match=r"mine\.yaml:1: name: this field is needed; .*:1: description"):
+    with pytest.raises(ConfigError, match=r"mine\.yaml:1: name: this field is needed\n.*:1: description"):
         load_profile(profile_of("", tmp_path))
 
 

@@ -18,9 +18,10 @@ def speculation_charts(found: Speculation) -> list[Chart]:
 
 
 def _positions_chart(found: Speculation) -> Chart:
+    """By draft token; nothing to draw where none was accepted."""
     view = view_with_positions(found)
-    shares = () if view is None or view.by_position is None else view.by_position
-    conditional = () if view is None or view.conditional_by_position is None else view.conditional_by_position
+    shares = () if view is None or view.by_position is None or not any(view.by_position) else view.by_position
+    conditional = () if view is None or not shares else view.conditional_by_position
     lines = [Line(label="accepted", values=in_percent(shares), tone=0)]
     if conditional:
         lines.append(Line(label="conditional", values=in_percent(conditional), tone=1))

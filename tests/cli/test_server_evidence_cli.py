@@ -103,6 +103,23 @@ def counted(tokens: object) -> bytes:
     return plain(page.encode()).replace(b"application/json", b"text/plain")
 
 
+def test_a_drafter_of_which_nothing_is_accepted_is_reported(
+    measure: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every form of the report holds, with an acceptance length of 1 and no table of positions that none reached."""
+    options = (*FAST, "--method", "eagle3", "--draft-tokens", "3", "--acceptance-length", "1")
+    with spawn_simulator(*options) as server:
+        summary = measure(server, "--concurrency", 4, "--num-requests", 8, "--output-tokens", 9, "--ignore-eos")
+    assert summary["speculation"]["acceptance_length"] == 1.0
+    folder, page = tmp_path / summary["run_id"], tmp_path / "page.html"
+    assert run_command_line(["report", str(folder)]) in (0, 3)
+    text = capsys.readouterr().out
+    assert "Acceptance length" in text
+    assert "draft token  accepted" not in text
+    assert run_command_line(["report", str(folder), "--html", str(page)]) in (0, 3)
+    assert "Acceptance by draft token" not in page.read_text(encoding="utf-8")
+
+
 def folder_of(summary: dict[str, Any], out: Path) -> RunFolder:
     return RunFolder.open(out / summary["run_id"])
 

@@ -65,8 +65,8 @@ def watching(port: str | None, linger_s: float, tell: Callable[[str], None]) -> 
         tell(f"metrics for Prometheus: {server.url}")
         yield Watch(monitor=monitor)
         if linger_s:
-            tell(f"metrics stay for {duration_text(linger_s)}; Ctrl-C ends that")
             try:
+                tell(f"metrics stay for {duration_text(linger_s)}; Ctrl-C ends that")
                 time.sleep(linger_s)
             except KeyboardInterrupt:
                 tell("metrics end")

@@ -44,7 +44,7 @@ def launcher_of(
     kept: Path,
     start_timeout_s: float,
     forced_length: int | None = None,
-    repeat: int = 1,
+    start: int = 1,
     api_key: str | None = None,
     variables: Mapping[str, str] = os.environ,
     progress: Progress = lambda _waited_s, _last_line: None,
@@ -52,10 +52,10 @@ def launcher_of(
 ) -> Launcher:
     """What starts the arm's server once.
 
-    `log` takes what it writes. `kept` is a file, the same at every start of this arm, by which a server that an
-    accident left behind is found. `variables` are the environment that the server inherits and that the arm names
-    variables of. A server that runs already gets at most a minute. Raises ConfigError for a program that is not there
-    and a variable that is not set.
+    `start` is its number among the starts of an experiment. `log` takes what it writes. `kept` is a file, the same at
+    every start of this arm, by which a server that an accident left behind is found. `variables` are the environment
+    that the server inherits and that the arm names variables of. A server that runs already gets at most a minute.
+    Raises ConfigError for a program that is not there and a variable that is not set.
     """
     path = _HEALTH if arm.health is None else arm.health
 
@@ -85,7 +85,7 @@ def launcher_of(
         case "command":
             command = _own_command(arm, variables, forced_length=forced_length)
         case "sim":
-            command = _sim_command(arm.sim_values(forced_length=forced_length, repeat=repeat), variables)
+            command = _sim_command(arm.sim_values(forced_length=forced_length, start=start), variables)
     return ProcessLauncher(command, log=log, kept=kept, waiting=waiting(start_timeout_s), warn=warn)
 
 

@@ -183,7 +183,7 @@ class Sittings:
                 kept=self.folder.path / f"{sitting.arm.name}.kept.json",
                 start_timeout_s=experiment.start_timeout,
                 forced_length=sitting.arm.forced_length,
-                repeat=sitting.repeat,
+                start=pending.place,
                 api_key=api_key_from(experiment.api_key_env),
                 progress=lambda waited_s, line: self.display.starting(title, waited_s, line, left_s),
                 warn=self.display.tell,

@@ -139,13 +139,13 @@ def test_a_url_may_name_a_variable_and_keeps_no_password(tmp_path: Path) -> None
 
 def test_a_simulated_server_is_told_in_the_words_of_sim(tmp_path: Path) -> None:
     """Method and draft length beside it or in it;
-    a forced one loses its own acceptance, and each repeat has its own seed."""
+    a forced one loses its own acceptance, and each start has its own seed."""
     beside = arm("{sim: {gpu: l4, acceptance: [0.8, 0.5, 0.1], seed: 5}, method: eagle3, draft_tokens: 3}", tmp_path)
     within = arm("{sim: {gpu: l4, method: ngram, draft-tokens: 5}}", tmp_path)
     assert (beside.speculation, within.speculation) == ((Method.EAGLE3, 3), (Method.NGRAM, 5))
     assert arm("{sim: {gpu: l4}}", tmp_path).speculation == (None, None)
     assert beside.sim_options().acceptance == [0.8, 0.5, 0.1]
-    forced = beside.sim_options(forced_length=4, repeat=3)
+    forced = beside.sim_options(forced_length=4, start=3)
     assert (forced.acceptance, forced.acceptance_length, forced.seed) == (None, 4.0, 7)
 
 

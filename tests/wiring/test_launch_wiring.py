@@ -23,7 +23,7 @@ SERVER = Path(__file__).parents[1] / "adapters" / "launch" / "server.py"
 
 def launcher(folder: Path, *, start_timeout_s: float = 30.0, **arm: Any) -> Launcher:
     """What starts the server of an arm that stands in a file like that."""
-    how = {name: arm.pop(name) for name in ("variables", "forced_length", "repeat") if name in arm}
+    how = {name: arm.pop(name) for name in ("variables", "forced_length", "start") if name in arm}
     return launcher_of(
         ArmSection.model_validate(arm),
         log=folder / "log",
@@ -48,7 +48,7 @@ async def test_a_simulated_server_with_all_kinds_of_options(tmp_path: Path) -> N
         },
         method="eagle3",
         draft_tokens=2,
-        repeat=3,
+        start=3,
         variables={**os.environ, "LOADGEN_DIALECT": "sglang"},
     )
     async with launched(it) as server:

@@ -117,9 +117,7 @@ class _Sitting:
     ) -> None:
         self._experiment, self._lengths, self._chance = experiment, lengths, chance
         self._rng = np.random.default_rng([chance.seed, place])
-        options = experiment.arms[sitting.arm.of].sim_options(
-            forced_length=sitting.arm.forced_length, repeat=sitting.repeat
-        )
+        options = experiment.arms[sitting.arm.of].sim_options(forced_length=sitting.arm.forced_length)
         self._options = options.model_copy(update={"seed": int(self._rng.integers(2**32))})
         self._factor = float(np.exp(self._rng.normal(0, chance.start)))
         server = modelled_server(options)

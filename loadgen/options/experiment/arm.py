@@ -136,15 +136,16 @@ class ArmSection(Section):
         names = [name for text in texts for name in named_in(text)]
         return tuple(dict.fromkeys(variables[name] for name in names if variables.get(name)))
 
-    def sim_values(self, *, forced_length: int | None = None, repeat: int = 1) -> dict[str, Any]:
+    def sim_values(self, *, forced_length: int | None = None, start: int = 1) -> dict[str, Any]:
         """The options of a simulated server that were given, by field name.
 
-        Each repeat has a seed of its own, so that its luck is that of another start. A forced vLLM says that it is.
+        `start` counts the starts of an experiment's servers from 1: each has a seed and so a luck of its own, the
+        baseline's second one included. A forced vLLM says that it is.
         """
         assert self.sim is not None
         values = dict(self.sim)
         values |= {name: value for name, value in self._speculation_given().items() if value is not None}
-        values["seed"] = int(values.get("seed", SimOptions.model_fields["seed"].default)) + repeat - 1
+        values["seed"] = int(values.get("seed", SimOptions.model_fields["seed"].default)) + start - 1
         if forced_length is not None:
             values.pop("acceptance", None)
             values["acceptance_length"] = forced_length
@@ -154,9 +155,9 @@ class ArmSection(Section):
                 values["speculation_config"] = unforced.speculation_config | told
         return values
 
-    def sim_options(self, *, forced_length: int | None = None, repeat: int = 1) -> SimOptions:
+    def sim_options(self, *, forced_length: int | None = None, start: int = 1) -> SimOptions:
         """The same, complete. Raises ConfigError for what cannot be."""
-        return resolve(SimOptions, self.sim_values(forced_length=forced_length, repeat=repeat), environment={})
+        return resolve(SimOptions, self.sim_values(forced_length=forced_length, start=start), environment={})
 
     @property
     def speculation(self) -> tuple[str | None, int | None]:

@@ -104,11 +104,12 @@ def bar(value: float | None, among: Iterable[float | None], cells: int) -> str:
 
 
 def text_table(told: TextTable, room: int) -> RenderableType:
-    """A table that a page shows too, its caption beneath."""
+    """A table that a page shows too, its caption beneath; where no spare column is left, others go from the right."""
     titles = [told.titles[0], *(title[1:] if title.startswith("<") else f">{title}" for title in told.titles[1:])]
     styles = ["bold" if place in told.marked else "" for place in range(len(told.rows))]
     rows = [[Text(cell) for cell in row] for row in told.rows]
-    drawn, left_out = table(titles, rows, room, leave_out=told.spare, styles=styles)
+    others = [place for place in range(len(titles) - 1, 1, -1) if place not in told.spare]
+    drawn, left_out = table(titles, rows, room, leave_out=(*told.spare, *others), styles=styles)
     under = [told.caption] if told.caption else []
     under += [f"{title}: {about}." for title, about in told.told(left_out)]
     if left_out:

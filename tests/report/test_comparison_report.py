@@ -65,6 +65,18 @@ def test_no_line_of_an_explanation_is_wider_than_the_terminal(width: int) -> Non
     assert all(cell_len(line) <= width for line in comparison_text(explained_arms(), width=width).splitlines())
 
 
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_no_number_of_an_explanation_is_cut(width: int) -> None:
+    """Each row of a table that has room for fewer columns is made of cells that the whole table has."""
+    whole = set(comparison_text(explained_arms(), width=300).split())
+    text = comparison_text(explained_arms(), width=width)
+    for title in ("Bounds of the speedup", "Answers against the baseline's", "In the server"):
+        body = text[text.index(f"\n{title}\n") :].split("──\n", 1)[1]
+        rows = [line.split() for line in body.splitlines() if re.match(r"  (EAGLE|N-gram|Baseline)", line)]
+        assert rows
+        assert {cell for row in rows for cell in row} <= whole
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 160])
 def test_no_line_is_wider_than_the_terminal(comparison: ArmsComparison, width: int) -> None:
     """Arms go from a table before a number is cut, and are named beneath it."""
@@ -110,9 +122,7 @@ def crossing(
     slower: tuple[float, ...] = (),
     unclaimed: tuple[float, ...] = (),
 ) -> Crossover:
-    return Crossover(
-        level=level, low=low, high=high, reason=reason, faster=faster, slower=slower, unclaimed=unclaimed
-    )
+    return Crossover(level=level, low=low, high=high, reason=reason, faster=faster, slower=slower, unclaimed=unclaimed)
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def bound_table(comparison: ArmsComparison) -> TextTable:
             "E2EL at best",
         ),
         rows=tuple(_bound_row(ladder, level) for ladder in comparison.arms for level in ladder.levels),
-        spare=(5, 8, 4),
+        spare=(5, 8, 4, 7),
         about={
             "TPOT": "as measured",
             "perfect drafter": "if every draft were accepted, as measured with acceptance forced",

@@ -58,6 +58,9 @@ def compare(
     gates = [parse_gate(text) for text in fail_on or ()]
     gates += [parse_gate(text, certain=True) for text in fail_on_interval or ()]
     found = compared([baseline, *candidates], gates, allow_unlike=allow_unlike)
+    for candidate in candidates:
+        if candidate.resolve() == baseline.resolve():
+            tell(f"loadgen: {printable(str(candidate))} is the baseline itself: every ratio is 1 and says nothing")
     if markdown is not None:
         write([compare_markdown(found)], markdown)
         if str(markdown) != "-":

@@ -27,7 +27,7 @@ def demo(
     finished = asyncio.run(run_experiment(demo_experiment(seed), out=out, display=display))
     result = result_of(finished)
     if not json_output:
-        show(finished_text(finished, result))
+        show(finished_text(finished, result, file=DEMO))
     elif result is not None:
         show(as_document(result))
     save_page(finished, result, told=True)

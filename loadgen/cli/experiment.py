@@ -1,6 +1,7 @@
 """`loadgen experiment`: arms against a baseline, over levels and repeats, from one file."""
 
 import asyncio
+import shlex
 import sys
 from collections import Counter
 from pathlib import Path
@@ -110,7 +111,7 @@ def run(
             )
         result = result_of(finished)
         if not quiet:
-            show(_outcome_json(finished) if as_json else finished_text(finished, result))
+            show(_outcome_json(finished) if as_json else finished_text(finished, result, file=file))
         save_page(finished, result, told=not (quiet or as_json))
     raise typer.Exit(int(_code(finished, result)))
 
@@ -141,9 +142,9 @@ def save_page(finished: FinishedExperiment, result: ExperimentResult | None, *, 
             tell(f"report to look at: {page}")
 
 
-def finished_text(finished: FinishedExperiment, result: ExperimentResult | None) -> str:
-    """The report, and what became of the cells."""
-    return ("" if result is None else f"{_result_text(result)}\n") + _outcome_text(finished)
+def finished_text(finished: FinishedExperiment, result: ExperimentResult | None, *, file: Path) -> str:
+    """The report, what became of the cells, and how the experiment of that file goes on where some are missing."""
+    return ("" if result is None else f"{_result_text(result)}\n") + _outcome_text(finished, file)
 
 
 def report(
@@ -219,7 +220,7 @@ def _outcome_json(finished: FinishedExperiment) -> str:
     )
 
 
-def _outcome_text(finished: FinishedExperiment) -> str:
+def _outcome_text(finished: FinishedExperiment, file: Path) -> str:
     cells = _outcome(finished)
     counts = Counter(cell["state"] for cell in cells)
     invalid = sum(cell["valid"] is False for cell in cells)
@@ -227,10 +228,12 @@ def _outcome_text(finished: FinishedExperiment) -> str:
     said += [
         f"{count} {words}" for count, words in ((invalid, "of them invalid"), (counts["failed"], "failed")) if count
     ]
-    lines = [f"{finished.manifest.plan.name}: {', '.join(said)}"]
+    interrupted = "interrupted; " if finished.interrupted else ""
+    lines = [f"{finished.manifest.plan.name}: {interrupted}{', '.join(said)}"]
     lines += [f"  ! {remark}" for remark in finished.remarks]
     if counts["finished"] < len(cells):
-        lines.append(f"the rest can be run with --resume {finished.folder.path}")
+        line = ("loadgen", "experiment", "run", str(file), "--resume", str(finished.folder.path))
+        lines.append(f"the rest can be run with: {shlex.join(line)}")
     return "\n".join((*lines, f"saved in {finished.folder.path}", ""))
 
 

@@ -92,11 +92,13 @@ class _Run:
         self._progressed = (0, self._began_s)
 
     def now(self) -> str:
-        return " · ".join((self._title, *self._counts(), *self._to_come()))
+        stopping = ("stopping",) if self._live.stopping else ()
+        return " · ".join((self._title, *self._counts(), *stopping, *self._to_come()))
 
     def at_its_end(self) -> str:
-        took = f"in {duration_text(self._now_s() - self._began_s)}"
-        left = () if self._after_s is None else (_left(self._after_s),)
+        interrupted = self._live.stopping == "interrupt"
+        took = f"{'interrupted after' if interrupted else 'in'} {duration_text(self._now_s() - self._began_s)}"
+        left = () if interrupted or self._after_s is None else (_left(self._after_s),)
         return " · ".join((self._title, f"{', '.join(self._counts())} {took}", *left))
 
     def _counts(self) -> list[str]:
@@ -105,8 +107,9 @@ class _Run:
             return [f"warming up, {live.warmup_ended}/{live.warmup_planned}"]
         planned = "" if live.measured_planned is None else f"/{live.measured_planned}"
         words = [f"{live.measured_ended}{planned} requests"]
-        words += [f"{count} {word}" for count, word in ((live.failed, "failed"), (live.dropped, "dropped")) if count]
-        return [*words, "stopping"] if live.stopping else words
+        return words + [
+            f"{count} {word}" for count, word in ((live.failed, "failed"), (live.dropped, "dropped")) if count
+        ]
 
     def _to_come(self) -> list[str]:
         live, now_s = self._live, self._now_s()

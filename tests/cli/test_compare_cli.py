@@ -51,6 +51,13 @@ def runs(tmp_path: Path) -> tuple[Path, Path]:
     return run_at(tmp_path, "old", records()), run_at(tmp_path, "new", records(slower=1.1))
 
 
+def test_a_run_beside_itself_is_named(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """However its path is written; others are compared without a word."""
+    old, new = runs
+    assert "is the baseline itself: every ratio is 1" in command(capsys, old, new.parent / "new" / ".." / "old")[2]
+    assert command(capsys, old, new)[2] == ""
+
+
 def test_json_has_the_agreed_shape(runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     """Names, metrics with baseline, candidate, ratio and interval, and gates."""
     code, out, err = command(capsys, *runs, "--json", "--fail-on", "tpot_s.p50 > 2x")

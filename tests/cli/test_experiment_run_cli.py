@@ -71,7 +71,7 @@ def test_a_failed_arm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert code == 4
     assert "loadgen: r1-other/c1 failed: " in err
     assert "\na little one: 1 of 2 cells are measured, 1 failed\n" in out
-    assert f"the rest can be run with --resume {begun(path).path}\n" in out
+    assert f"the rest can be run with: loadgen experiment run {path} --resume {begun(path).path}\n" in out
     assert command(capsys, path, "--resume", begun(path).path, "--quiet") == (4, "", "")
 
 
@@ -155,6 +155,15 @@ async def test_a_run_that_takes_minutes_is_said_once_a_minute(capsys: pytest.Cap
         await said("run 1/2 · 4/10 requests · 1 failed · no answer for 42 s\n")
         live.completed = 11
     assert "run 1/2 · 10/10 requests, 1 failed in 1m 12s · about 1m 30s left\n" in capsys.readouterr().err
+
+
+async def test_a_run_that_is_interrupted_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """Not how long the experiment would still take."""
+    live = LiveCounts()
+    live.planned, live.completed, live.measuring_since_ns, live.stopping = 12, 7, 1, "interrupt"
+    async with ExperimentProgress(enabled=True, silent=False, now_s=lambda: 0.0).cell(live, "run 1/2", 90.0):
+        pass
+    assert capsys.readouterr().err == "run 1/2 · 7/12 requests interrupted after 0 s\n"
 
 
 async def test_a_run_on_a_terminal_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

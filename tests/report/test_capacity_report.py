@@ -13,7 +13,7 @@ from loadgen.core.run import Load, LoadMode, RunManifest, Target
 from loadgen.report.html import capacity_html
 from loadgen.report.terminal import capacity_text
 from tests.core.capacity.made import made_run, search, searched
-from tests.report.conftest import HOSTILE
+from tests.report.made.text import HOSTILE
 
 SHORT = Shortfall(
     bad=40,

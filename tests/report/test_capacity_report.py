@@ -120,3 +120,11 @@ def test_the_page_holds_the_same_and_nothing_foreign_runs() -> None:
         assert said in page
     assert "<svg onload" not in page
     assert "<script>alert" not in page
+
+
+def test_a_search_without_a_name_is_headed_by_what_it_searched() -> None:
+    """The model, on a page and in a text."""
+    nameless = replace(MANIFEST, name=None, target=replace(MANIFEST.target, model="llama"))
+    search, result = found(precision=0.5)
+    assert "<h1><bdi>Capacity of llama</bdi></h1>" in capacity_html(search, result, nameless)
+    assert "capacity of llama" in capacity_text(search, result, nameless).splitlines()[0]

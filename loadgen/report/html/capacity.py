@@ -18,7 +18,7 @@ def capacity_html(search: Search, result: CapacityResult, manifest: RunManifest)
     `manifest` is that of the first probe.
     """
     charts = (_attainment_chart(result),)
-    name = manifest.name or "capacity"
+    name = manifest.name or f"Capacity of {manifest.target.model}"
     facts = fact_list((label, esc(value)) for label, value in capacity_facts(search, result))
     sections = [section("capacity", "Capacity", facts)]
     if lines := failure_lines(result):

@@ -17,7 +17,7 @@ def capacity_text(
     search: Search, result: CapacityResult, manifest: RunManifest, *, width: int = 100, color: bool = False
 ) -> str:
     """What was found, why the next level fails, and a row a probe; `manifest` is that of the first probe."""
-    title = printable(manifest.name) if manifest.name else "capacity"
+    title = printable(manifest.name or f"capacity of {manifest.target.model}")
     beneath = f"{printable(manifest.target.model)} at {printable(manifest.target.url)}"
     parts: list[RenderableType] = [
         verdict_block(capacity_headline(search, result), title, capacity_doubts(result), beneath),

@@ -1,12 +1,14 @@
 """What the reader of an experiment should know beside its figures, from what its folder holds."""
 
+from bisect import bisect_right
 from collections.abc import Container, Iterator, Mapping
+from datetime import datetime
 from itertools import chain
 from typing import Any
 
 from loadgen.adapters.store.experiment_folder import ExperimentFolder, ExperimentManifest
 from loadgen.core.comparison.footing import Footing, Standing, length_finding
-from loadgen.core.experiment.plan import Plan, PlannedArm, Sitting
+from loadgen.core.experiment.plan import Plan, PlannedArm, Role, Sitting
 from loadgen.core.metrics.summary import Summary
 from loadgen.core.simulation.gpus import GPUS
 from loadgen.core.simulation.workloads import WORKLOADS
@@ -96,3 +98,31 @@ def missing_notes(plan: Plan, finished: Container[str]) -> Iterator[str]:
         levels = [cell.level.name for cell in sitting.cells if cell.name not in finished]
         if levels:
             yield f"{sitting.name}: not measured at {', '.join(levels)}"
+
+
+def floor_notes(plan: Plan, finished: Container[str]) -> Iterator[str]:
+    """That effects are held against no noise floor although one was planned, and where."""
+    cells = [cell for cell in plan.cells if cell.arm.role is Role.AGAIN]
+    there = {cell.level.name for cell in cells if cell.name in finished}
+    lacking = [level.name for level in plan.levels if level.name not in there]
+    if cells and lacking:
+        yield (
+            f"no noise floor at {', '.join(lacking)}: {cells[0].arm.label} was not measured there, and nobody knows yet"
+            " how far the baseline is from itself"
+        )
+
+
+def restart_notes(folder: ExperimentFolder, plan: Plan, finished: Container[str]) -> Iterator[str]:
+    """Sittings whose levels come from more than one start of their server, since the experiment was resumed."""
+    for sitting in plan.sittings:
+        starts = [datetime.fromisoformat(start.started_at) for start in folder.sitting(sitting).starts]
+        cells = [cell for cell in sitting.cells if cell.name in finished]
+        if len(starts) < 2 or len(cells) < 2:
+            continue
+        began = [datetime.fromisoformat(folder.cell(cell).load_manifest().started_at) for cell in cells]
+        of_start = {bisect_right(starts, instant) for instant in began}
+        if len(of_start) > 1:
+            yield (
+                f"{sitting.name}: resumed within, so that its levels come from {len(of_start)} starts of its server:"
+                " what differs between starts may look like a difference between levels"
+            )

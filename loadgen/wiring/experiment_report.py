@@ -24,14 +24,17 @@ from loadgen.core.run import LoadMode
 from loadgen.options.predict import ModelOptions, PredictOptions
 from loadgen.wiring.experiment_notes import (
     consequence_notes,
+    floor_notes,
     footing_remarks,
     late_p99_s,
     length_remarks,
     missing_notes,
+    restart_notes,
     simulation_notes,
 )
 from loadgen.wiring.predict import predicted
 from loadgen.wiring.punctuality import with_lateness
+from loadgen.wiring.speculative_config import speculative_config
 
 RESULT_SCHEMA = "loadgen.result/1"
 
@@ -55,8 +58,8 @@ class ExperimentResult:
 
     @property
     def code(self) -> ExitCode:
-        """What a report of it ends with: invalid before a failed gate."""
-        if not all(comparison.valid for comparison in self.ladders):
+        """What a report of it ends with: a run that is invalid or missing before a failed gate."""
+        if not all(comparison.valid and comparison.complete for comparison in self.ladders):
             return ExitCode.INVALID_MEASUREMENT
         return ExitCode.GATE_FAILED if self.failed_gates else ExitCode.DONE
 
@@ -90,15 +93,18 @@ def experiment_result(path: Path) -> ExperimentResult:
         *footing_remarks(folder, plan),
         *consequence_notes(folder, plan),
         *length_remarks(folder, plan),
+        *restart_notes(folder, plan, finished),
+        *floor_notes(plan, finished),
         *missing_notes(plan, finished),
     ]
     texts = _losslessness(manifest, found)
+    arms = {arm: _arm(manifest, folder, arm) for arm in plan.arms}
     return ExperimentResult(
         experiment_id=manifest.experiment_id,
         name=plan.name,
         started_at=manifest.started_at,
         ladders=tuple(
-            _comparison(mode, variable, manifest, found, texts, notes)
+            _comparison(mode, variable, manifest, found, arms, texts, notes)
             for mode, variable in _VARIABLES.items()
             if mode in found[plan.baseline].runs
         ),
@@ -121,12 +127,12 @@ def _comparison(
     variable: str,
     manifest: ExperimentManifest,
     found: Mapping[PlannedArm, _ArmData],
+    arms: Mapping[PlannedArm, Arm],
     texts: Mapping[str, Losslessness],
     notes: list[str],
 ) -> ArmsComparison:
     baseline = manifest.plan.baseline
     runs = {arm: data.runs[mode] for arm, data in found.items() if mode in data.runs}
-    arms = {arm: _arm(arm) for arm in runs}
     compared = [arm for arm in runs if arm.role is Role.COMPARED]
     summaries = [run.summary for run in runs[baseline]]
     again = next((arm for arm in runs if arm.role is Role.AGAIN), None)
@@ -151,11 +157,22 @@ def _comparison(
         price_per_hour=manifest.file["price_per_hour"],
         notes=notes,
         gates=[parse_gate(text) for text in manifest.file["gates"]],
+        planned_runs=sum(cell.level.load.mode is mode for cell in manifest.plan.cells),
     )
 
 
-def _arm(planned: PlannedArm) -> Arm:
-    return Arm(name=planned.name, label=planned.label, method=planned.method, draft_tokens=planned.draft_tokens)
+def _arm(manifest: ExperimentManifest, folder: ExperimentFolder, planned: PlannedArm) -> Arm:
+    sittings = (sitting for sitting in manifest.plan.sittings if sitting.arm == planned)
+    served = [
+        start.served for sitting in sittings for start in folder.sitting(sitting).starts if start.served is not None
+    ]
+    return Arm(
+        name=planned.name,
+        label=planned.label,
+        method=planned.method,
+        draft_tokens=planned.draft_tokens,
+        configuration=speculative_config(manifest.file["arms"][planned.of], planned.method, served),
+    )
 
 
 def _losslessness(manifest: ExperimentManifest, found: Mapping[PlannedArm, _ArmData]) -> Mapping[str, Losslessness]:

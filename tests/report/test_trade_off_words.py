@@ -96,7 +96,7 @@ def test_the_table_does_not_recommend_what_loses_throughput() -> None:
     )
     (pasted,) = schedule_texts(lossy)
     assert "[9, 16, 0]" in pasted
-    assert schedule_evidence(lossy) == ["measured to pay at 1 and 4; measured to cost at 16, hence 0"]
+    assert schedule_evidence(lossy) == ["EAGLE-3 (k = 3) measured to pay at 1 and 4; measured to cost at 16, hence 0"]
 
 
 def test_the_table_says_what_its_choice_costs() -> None:
@@ -113,17 +113,20 @@ def test_the_table_says_what_its_choice_costs() -> None:
 
 
 def test_entries_without_evidence_are_called_so() -> None:
-    """Each basis has its words; a table of which all rests on evidence says just that."""
+    """Each basis has its words, and so has a level that no arm was run at; a table of which all rests on evidence says
+    just that, and whose it is."""
     (schedule,) = compared().schedules
     lengths = tuple(
         DraftLength(level=level, draft_tokens=3, basis=basis) for level, basis in zip((1, 4, 8, 16), Basis, strict=True)
     )
     assert evidence_text(replace(schedule, lengths=lengths)) == (
-        "measured to pay at 1; measured to cost at 4, hence 0; nothing shown at 8, as at the levels on either side;"
-        " nothing shown at 16, hence 0 as without speculation: not a finding"
+        "EAGLE-3 (k = 3) measured to pay at 1; measured to cost at 4, hence 0; nothing shown at 8, as at the levels on"
+        " either side; nothing shown at 16, hence 0 as without speculation: not a finding"
     )
+    part = replace(schedule, lengths=lengths[:1], not_run=(16.0,), arms=("A", "B"))
+    assert evidence_text(part) == "A and B measured to pay at 1; not run at 16, which has no entry"
     text = " ".join(comparison_text(compared()).split())
-    assert "Rests on measured to pay at 1, 4 and 16 " in text
+    assert "Rests on EAGLE-3 (k = 3) measured to pay at 1, 4 and 16 " in text
 
 
 def test_an_invalid_level_ends_no_headline() -> None:

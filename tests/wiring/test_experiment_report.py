@@ -1,6 +1,7 @@
 """What an experiment came to, read from its folder."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -78,14 +79,29 @@ def test_the_same_folder_says_the_same_again(measured: ExperimentFolder) -> None
 
 
 def test_what_is_not_there_is_told(measured: ExperimentFolder, tmp_path: Path) -> None:
-    """An experiment that is not through is reported as far as it came; without the baseline there is nothing to say."""
+    """An experiment that is not through is reported as far as it came, and never taken for one that is: it lacks runs,
+    and maybe its noise floor. Without the baseline there is nothing to say.
+    """
     part = tmp_path / "part"
     shutil.copytree(measured.path, part)
     shutil.rmtree(part / CELLS / "r1-other" / "c2")
-    concurrency, rates = experiment_result(part).ladders
+    result = experiment_result(part)
+    concurrency, rates = result.ladders
     assert "r1-other: not measured at c2" in concurrency.notes
     assert concurrency.arms == ()
     assert [level.level for level in rates.arms[0].levels] == [40]
+    assert [(each.finished_runs, each.planned_runs, each.complete) for each in result.ladders] == [
+        (2, 3, False),
+        (3, 3, True),
+    ]
+    assert result.code == 3
+    assert not [note for note in concurrency.notes if "noise floor" in note]
+    shutil.rmtree(part / CELLS / "r1-baseline-again" / "c2")
+    concurrency, _ = experiment_result(part).ladders
+    assert [note for note in concurrency.notes if "noise floor" in note] == [
+        "no noise floor at c2: baseline again was not measured there, and nobody knows yet how far the baseline is from"
+        " itself"
+    ]
     shutil.rmtree(part / CELLS / "r1-baseline")
     with pytest.raises(StoreError, match="baseline, which all is compared with, has no finished cell"):
         experiment_result(part)
@@ -147,12 +163,16 @@ def test_a_lossy_verifier_is_caught_and_a_lossless_one_is_not(tmp_path: Path) ->
         "lossy": {"sim": SERVER | {"fault": ["lossy=5%"]}, **DRAFTING},
     }
     path = experiment_file(tmp_path, arms, **SHORT, noise="aa", losslessness="greedy")
-    (comparison,) = experiment_result(run(path).folder.path).ladders
+    folder = run(path).folder
+    (comparison,) = experiment_result(folder.path).ladders
     exact, lossy = (arm.losslessness for arm in comparison.arms)
     assert exact is not None
     assert lossy is not None
     assert (exact.lossy, lossy.lossy) == (False, True)
     assert exact.arm.identical_ratio == 1
+    starts = [start for sitting in folder.load_manifest().plan.sittings for start in folder.sitting(sitting).starts]
+    seeds = [re.findall(r"--seed (\d+)", start.how or "") for start in starts]
+    assert seeds == [["0"], ["1"], ["2"], ["3"]]
 
 
 @pytest.mark.slow

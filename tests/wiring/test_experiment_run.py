@@ -197,6 +197,11 @@ def test_a_killed_experiment_is_resumed(tmp_path: Path) -> None:
             assert manifest[key] == expected[name][key]
     ((note,), *others) = (found[name]["notes"] for name in ("r1-baseline/c2", "r1-baseline/c1", "r1-other/c2"))
     assert "this is start 2 of its server" in note
+    (comparison,) = experiment_result(folder.path).ladders
+    assert [each for each in comparison.notes if "resumed within" in each] == [
+        "r1-baseline: resumed within, so that its levels come from 2 starts of its server: what differs between starts"
+        " may look like a difference between levels"
+    ]
     assert others == [[], []]
     lines = asked(folder, "r1-baseline")
     assert lines[-6] == "reset"

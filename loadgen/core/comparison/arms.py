@@ -1,6 +1,9 @@
 """Arms against a baseline over a ladder of load: all that a report of them says, as values."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
 
 from loadgen.core.comparison.cell import Cell
 from loadgen.core.comparison.choice import Choice, Schedule
@@ -9,6 +12,7 @@ from loadgen.core.comparison.explanation import Explanation, Fall, Told
 from loadgen.core.comparison.gain import Gain
 from loadgen.core.comparison.gates import JudgedGate
 from loadgen.core.comparison.losslessness import Losslessness
+from loadgen.core.comparison.noise import NoiseFloor
 from loadgen.core.comparison.pareto import OperatingPoint
 from loadgen.core.comparison.trade_off import TradeOff
 from loadgen.core.comparison.verdict import LevelVerdict
@@ -22,13 +26,15 @@ COMPARISON_SCHEMA = "loadgen.comparison/1"
 class Arm:
     """One way to serve: its `name` in cells and folders, its `label` for people.
 
-    `method` and `draft_tokens` are None without speculation, or where nobody says.
+    `method` and `draft_tokens` are None without speculation, or where nobody says. `configuration` is how it was told
+    to speculate, in the engine's own words: keys beside those of draft lengths, as far as they are known.
     """
 
     name: str
     label: str
     method: str | None = None
     draft_tokens: int | None = None
+    configuration: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +57,21 @@ class Expectation:
     bounds: Bounds | None = None
 
 
+class Uncompared(StrEnum):
+    """Why a level of an arm is not compared with the baseline's."""
+
+    FEW = "too few requests have a TPOT in every run of both"
+    NO_PAIR = "there is no repeat in which both were run"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmLevel:
     """One arm at one level, over its repeats: geometric means, and the verdict on all of its measurements together.
 
     `tpot_s` is the mean over requests, `acceptance_length` and `tokens_per_step` as in a summary.
     `cost_per_million_tokens` is the price of an hour over the output tokens of an hour, at the arm's own throughput at
-    this level. `gain` and `explanation` are None for the baseline, and where too few requests can be compared.
+    this level. `gain` and `explanation` are None for the baseline, and where nothing can be compared: `uncompared` says
+    why.
     """
 
     level: float
@@ -70,6 +84,7 @@ class ArmLevel:
     told: Told
     measurement: Verdict
     gain: Gain | None
+    uncompared: Uncompared | None
     explanation: Explanation | None
     expected: Expectation | None
 
@@ -110,6 +125,8 @@ class ArmsComparison:
     """Arms over the levels of a `variable`, each against the baseline. `repeats` counts the starts of each arm.
 
     `again` is the baseline against itself, from a second start in every repeat; None when that was not measured.
+    `noise` is how far it is from itself in each metric. Of the runs that were planned, those of `again` and forced ones
+    included, `finished_runs` are there; None where nobody planned any.
     `choices` says what to run at each level, `schedules` how many tokens to draft at which batch size, by method.
     `pareto` are the operating points that no other one beats. Costs are in the currency of `price_per_hour`.
     `gates` are judged for every arm at every level.
@@ -122,17 +139,25 @@ class ArmsComparison:
     baseline: ArmLadder
     arms: tuple[ArmLadder, ...]
     again: ArmLadder | None
+    noise: tuple[NoiseFloor, ...]
     choices: tuple[Choice, ...]
     schedules: tuple[Schedule, ...]
     pareto: tuple[OperatingPoint, ...]
     price_per_hour: float | None
     notes: tuple[str, ...]
     gates: tuple[JudgedGate, ...] = ()
+    finished_runs: int
+    planned_runs: int | None
 
     @property
     def ladders(self) -> tuple[ArmLadder, ...]:
         """Of every arm, the baseline's first, its second start last."""
         return (self.baseline, *self.arms, *(() if self.again is None else (self.again,)))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run that was planned is there."""
+        return self.planned_runs is None or self.finished_runs >= self.planned_runs
 
     @property
     def valid(self) -> bool:

@@ -7,24 +7,27 @@ from itertools import groupby
 from types import MappingProxyType
 
 from loadgen.core.comparison.arm_gates import judged_at_every_level
-from loadgen.core.comparison.arms import Arm, ArmLadder, ArmLevel, ArmRun, ArmsComparison, Expectation
+from loadgen.core.comparison.arms import (
+    Arm,
+    ArmLadder,
+    ArmLevel,
+    ArmRun,
+    ArmsComparison,
+    Expectation,
+    Uncompared,
+)
 from loadgen.core.comparison.cell import Cell
-from loadgen.core.comparison.choice import choices, schedules
+from loadgen.core.comparison.choice import Drafting, choices, schedules
 from loadgen.core.comparison.crossover import crossover
 from loadgen.core.comparison.explanation import Explanation, explanation, fall, told
 from loadgen.core.comparison.gain import Gain
 from loadgen.core.comparison.gates import Gate
 from loadgen.core.comparison.losslessness import Losslessness
+from loadgen.core.comparison.noise import METRIC_ERROR_RATIO, noise_floors
 from loadgen.core.comparison.pareto import operating_point, pareto_front
 from loadgen.core.comparison.ratio import METRICS, Ratio, ratio
 from loadgen.core.comparison.trade_off import HEADLINE, trade_offs
-from loadgen.core.comparison.verdict import (
-    FAMILY_ERROR_RATIO,
-    ITSELF_ERROR_RATIO,
-    faster_up_to,
-    unclaimed,
-    verdicts,
-)
+from loadgen.core.comparison.verdict import FAMILY_ERROR_RATIO, faster_up_to, unclaimed, verdicts
 from loadgen.core.metrics.summary import Verdict
 from loadgen.core.stats.bootstrap import Estimate
 
@@ -42,6 +45,7 @@ def compare(
     price_per_hour: float | None = None,
     notes: Sequence[str] = (),
     gates: Sequence[Gate] = (),
+    planned_runs: int | None = None,
 ) -> ArmsComparison:
     """Every other arm against `baseline`, in the order of `runs`: for each level one run of each arm and repeat.
 
@@ -53,7 +57,7 @@ def compare(
     assembly = _Assembly(baseline=_by_level(runs[baseline]), price_per_hour=price_per_hour, notes=dict.fromkeys(notes))
     itself, noise = None, list[Ratio]()
     if again is not None:
-        itself, noise = assembly.ladder(*again, error_ratio=ITSELF_ERROR_RATIO), assembly.noise(again[1])
+        itself, noise = assembly.ladder(*again, error_ratio=METRIC_ERROR_RATIO), assembly.noise(again[1])
     arms = tuple(
         assembly.ladder(
             arm,
@@ -68,11 +72,10 @@ def compare(
     )
     levels = list(assembly.baseline)
     gains = {ladder.arm: ladder.gains for ladder in arms}
-    drafting = {
-        (arm.method, arm.draft_tokens): of_arm
-        for arm, of_arm in gains.items()
-        if arm.method is not None and arm.draft_tokens is not None
-    }
+    drafting = [found for ladder in arms if (found := _drafting(ladder)) is not None]
+    every_run = [*runs.values(), *(ran for of_arm in forced.values() for ran in of_arm.values())]
+    if again is not None:
+        every_run.append(again[1])
     points = [
         operating_point([run.cell for run in found])
         for ran in runs.values()
@@ -93,6 +96,9 @@ def compare(
         ),
         arms=arms,
         again=itself,
+        noise=()
+        if itself is None
+        else noise_floors(noise, {level for level, gain in itself.gains.items() if gain.valid}),
         choices=choices(levels, baseline.name, {arm.name: of_arm for arm, of_arm in gains.items()}),
         schedules=schedules(levels, drafting) if variable == "concurrency" else (),
         pareto=pareto_front([point for point in points if point is not None]),
@@ -101,6 +107,22 @@ def compare(
         gates=judged_at_every_level(
             gates, assembly.baseline, {arm.label: _by_level(ran) for arm, ran in runs.items() if arm != baseline}
         ),
+        finished_runs=sum(map(len, every_run)),
+        planned_runs=planned_runs,
+    )
+
+
+def _drafting(ladder: ArmLadder) -> Drafting | None:
+    arm = ladder.arm
+    if arm.method is None or arm.draft_tokens is None:
+        return None
+    return Drafting(
+        label=arm.label,
+        method=arm.method,
+        draft_tokens=arm.draft_tokens,
+        configuration=arm.configuration,
+        levels={level.level for level in ladder.levels},
+        gains=ladder.gains,
     )
 
 
@@ -157,8 +179,10 @@ class _Assembly:
         )
         made = []
         for level, ran in levels.items():
-            gain = why = None
-            if level in claims:
+            gain = why = uncompared = None
+            if level not in claims:
+                uncompared = self._uncompared(ran)
+            else:
                 gain = Gain(
                     verdict=claims[level],
                     ratios={metric: each.estimate for metric, each in ratios[level].items()},
@@ -170,7 +194,7 @@ class _Assembly:
                 why = self._why(
                     arm, ran, {length: found[level] for length, found in forced_levels.items() if level in found}, gain
                 )
-            made.append(self.level(ran, gain=gain, why=why, expected=expected.get(level)))
+            made.append(self.level(ran, gain=gain, uncompared=uncompared, why=why, expected=expected.get(level)))
         trusted = [level for level in made if level.level in valid]
         lengths = [level.tokens_per_step for level in trusted]
         needed = [None if level.explanation is None else level.explanation.needed for level in trusted]
@@ -188,6 +212,7 @@ class _Assembly:
         runs: Sequence[ArmRun],
         *,
         gain: Gain | None = None,
+        uncompared: Uncompared | None = None,
         why: Explanation | None = None,
         expected: Expectation | None = None,
     ) -> ArmLevel:
@@ -210,6 +235,7 @@ class _Assembly:
                 findings=tuple(finding for each in verdict for finding in each.findings),
             ),
             gain=gain,
+            uncompared=uncompared,
             explanation=why,
             expected=expected,
         )
@@ -219,6 +245,10 @@ class _Assembly:
         if not second:
             return {}
         return {metric: found for metric in METRICS if (found := ratio(first, second, metric)) is not None}
+
+    def _uncompared(self, arm: Sequence[ArmRun]) -> Uncompared:
+        baseline = self.baseline.get(arm[0].cell.level, ())
+        return Uncompared.FEW if _of_common_repeats(baseline, arm)[1] else Uncompared.NO_PAIR
 
     def _tpot_s(self, level: float) -> float:
         """The baseline's at a level at which some ratio of it is known; geometric mean of the repeats."""

@@ -1,7 +1,9 @@
 """What to run at which load: the arm for each level, and draft lengths by batch size."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from loadgen.core.comparison.draft_length import DraftLength, draft_lengths, draft_tokens_by_batch
 from loadgen.core.comparison.gain import Gain, Worth
@@ -28,12 +30,31 @@ class Choice:
 class Schedule:
     """Draft tokens by batch size for one method, from its arms of one or several draft lengths.
 
-    `lengths` says for each level what its entry rests on.
+    `arms` are their labels, `configuration` is what else they have in common, in the engine's own words. `lengths` says
+    for each level what its entry rests on; levels at which none of them was run are `not_run` and have no entry.
     """
 
     method: str
+    arms: tuple[str, ...]
+    configuration: Mapping[str, Any]
     draft_tokens_by_batch: tuple[BatchRange, ...]
     lengths: tuple[DraftLength, ...]
+    not_run: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drafting:
+    """An arm that drafts: the levels that it was run at, and its gains where it could be compared.
+
+    `configuration` is how it was told to speculate, in the engine's own words, without what gives draft lengths.
+    """
+
+    label: str
+    method: str
+    draft_tokens: int
+    configuration: Mapping[str, Any]
+    levels: Collection[float]
+    gains: Mapping[float, Gain]
 
 
 def choices(levels: Sequence[float], baseline: str, ladders: Mapping[str, Mapping[float, Gain]]) -> tuple[Choice, ...]:
@@ -50,10 +71,25 @@ def choices(levels: Sequence[float], baseline: str, ladders: Mapping[str, Mappin
     return tuple(found)
 
 
-def schedules(levels: Sequence[float], ladders: Mapping[tuple[str, int], Mapping[float, Gain]]) -> tuple[Schedule, ...]:
-    """For each method, from the gains by method and draft tokens, then by level; `levels` are of concurrency."""
+def schedules(levels: Sequence[float], arms: Sequence[Drafting]) -> tuple[Schedule, ...]:
+    """One for all arms that differ in draft length alone; `levels` are of concurrency, ascending."""
+    alike: dict[str, list[Drafting]] = {}
+    for arm in arms:
+        alike.setdefault(json.dumps([arm.method, arm.configuration], sort_keys=True), []).append(arm)
     found = []
-    for method in dict.fromkeys(method for method, _ in ladders):
-        lengths = draft_lengths(levels, {tokens: gains for (of, tokens), gains in ladders.items() if of == method})
-        found.append(Schedule(method=method, draft_tokens_by_batch=draft_tokens_by_batch(lengths), lengths=lengths))
+    for of_method in alike.values():
+        run = [level for level in levels if any(level in arm.levels for arm in of_method)]
+        if not run:
+            continue
+        lengths = draft_lengths(run, {arm.draft_tokens: arm.gains for arm in of_method})
+        found.append(
+            Schedule(
+                method=of_method[0].method,
+                arms=tuple(arm.label for arm in of_method),
+                configuration=of_method[0].configuration,
+                draft_tokens_by_batch=draft_tokens_by_batch(lengths),
+                lengths=lengths,
+                not_run=tuple(level for level in levels if level not in run),
+            )
+        )
     return tuple(found)

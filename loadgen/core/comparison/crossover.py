@@ -24,12 +24,18 @@ class Crossover:
 
     Up to `low` the intervals leave no doubt that it pays, from `high` on none that it does not. None: there is doubt
     even at the lowest level, or at the highest. Where no level shows a difference nothing is said of any.
+
+    Intervals are each level's own; what is claimed of levels, for all of them together and beyond what the baseline
+    may be from itself, is less: the levels that are claimed `faster`, `slower`, and neither (`unclaimed`).
     """
 
     level: float | None
     low: float | None
     high: float | None
     reason: NoCrossover | None
+    faster: tuple[float, ...] = ()
+    slower: tuple[float, ...] = ()
+    unclaimed: tuple[float, ...] = ()
 
 
 def crossover(ladder: Sequence[LevelVerdict], tpot_s: Sequence[float]) -> Crossover:
@@ -45,8 +51,12 @@ def crossover(ladder: Sequence[LevelVerdict], tpot_s: Sequence[float]) -> Crosso
     Of an arm that does as the baseline does the line crosses 1 somewhere, too, by chance. So without a claim at any
     level there is no crossover, and what is said of one is as seldom false as a claim.
     """
-    if all(verdict.claim is Claim.NO_DIFFERENCE for verdict in ladder):
-        return Crossover(level=None, low=None, high=None, reason=NoCrossover.UNSEEN)
+    faster, slower, unclaimed = (
+        tuple(verdict.level for verdict in ladder if verdict.claim is claim)
+        for claim in (Claim.FASTER, Claim.SLOWER, Claim.NO_DIFFERENCE)
+    )
+    if not faster and not slower:
+        return Crossover(level=None, low=None, high=None, reason=NoCrossover.UNSEEN, unclaimed=unclaimed)
     levels = [verdict.level for verdict in ladder]
     value, low, high = (
         [plain_s * (1 - 1 / getattr(verdict.speedup, end)) for verdict, plain_s in zip(ladder, tpot_s, strict=True)]
@@ -66,6 +76,9 @@ def crossover(ladder: Sequence[LevelVerdict], tpot_s: Sequence[float]) -> Crosso
         low=_first_end(levels, low),
         high=_first_end(levels[::-1], [-each for each in high[::-1]]),
         reason=reason,
+        faster=faster,
+        slower=slower,
+        unclaimed=unclaimed,
     )
 
 

@@ -11,10 +11,6 @@ from loadgen.core.stats.log_ratio import LogRatio
 FAMILY_ERROR_RATIO = 0.05
 """In so many ladders at most something false is claimed of any level."""
 
-ITSELF_ERROR_RATIO = 0.01
-"""In so many experiments at most the baseline is said to differ from itself and does not: one more claim in a report
-that says nothing false of arms in 95 % of experiments."""
-
 
 class Claim(StrEnum):
     """What a level showed of the arm, `NO_DIFFERENCE` also where there may be one that was too small to see."""

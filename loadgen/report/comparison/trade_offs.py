@@ -7,15 +7,16 @@ from loadgen.core.comparison.choice import Choice, Schedule
 from loadgen.core.comparison.draft_length import Basis
 from loadgen.core.comparison.trade_off import Effect, TradeOff
 from loadgen.core.stats.bootstrap import Estimate
-from loadgen.report.words import DASH, asked
+from loadgen.report.words import DASH, asked, printable
 
-_LABELS = {
+METRIC_LABELS = {
+    "tpot_s.mean": "TPOT",
     "e2el_s.mean": "E2EL",
     "ttft_s.mean": "TTFT",
     "output_tokens_per_s": "output tokens/s",
     "goodput_rps": "goodput",
 }
-_SHORT = _LABELS | {"output_tokens_per_s": "tokens/s"}
+_SHORT = METRIC_LABELS | {"output_tokens_per_s": "tokens/s"}
 _MOST_LEVELS = 3
 
 
@@ -40,8 +41,8 @@ def caveat(ladder: ArmLadder) -> str:
 def _listed_at(levels: Sequence[float], found: Sequence[Sequence[TradeOff]]) -> str:
     """Metrics that do the same at the same levels, with their ratios at the level where the first is worst."""
     worst = max(range(len(levels)), key=lambda place: _from_one(found[0][place].ratio))
-    names = _and([_LABELS[each[0].metric] for each in found])
-    ratios = _and([_interval(each[worst].ratio) for each in found])
+    names = listed([METRIC_LABELS[each[0].metric] for each in found])
+    ratios = listed([_interval(each[worst].ratio) for each in found])
     where = f"at {asked(levels[worst])} " if len(levels) > 1 else ""
     return f"{names} at {levels_text(levels)} ({where}× {ratios})"
 
@@ -51,7 +52,7 @@ def figure_caveat(ladder: ArmLadder) -> str:
     lost = [each for each in ladder.trade_offs if each.effect is Effect.LOSS]
     flat = [each for each in ladder.trade_offs if each.effect is Effect.NO_GAIN]
     parts = [
-        f"{words} {_and(list(dict.fromkeys(_LABELS[each.metric] for each in found)))}"
+        f"{words} {listed(list(dict.fromkeys(METRIC_LABELS[each.metric] for each in found)))}"
         f" at {levels_text(sorted({each.level for each in found}))}"
         for found, words in ((lost, "loses"), (flat, "no gain in"))
         if found
@@ -63,8 +64,8 @@ def losses(choice: Choice, comparison: ArmsComparison) -> str:
     """What the arm of a level loses there for certain; empty where that is nothing."""
     gains = next(each.gains for each in comparison.arms if each.arm.name == choice.arm)
     found = gains[choice.level].trade_offs if choice.level in gains else ()
-    lost = [_LABELS[each.metric] for each in found if each.effect is Effect.LOSS]
-    return _and(lost) if lost else ""
+    lost = [METRIC_LABELS[each.metric] for each in found if each.effect is Effect.LOSS]
+    return listed(lost) if lost else ""
 
 
 def choice_cost(choice: Choice, comparison: ArmsComparison) -> str:
@@ -78,7 +79,7 @@ def choice_cost(choice: Choice, comparison: ArmsComparison) -> str:
 
 
 def evidence_text(schedule: Schedule) -> str:
-    """What the entries of a table of draft lengths rest on, level by level."""
+    """Whose the entries of a table of draft lengths are, and what they rest on, level by level."""
     words = {
         Basis.PAYS: "measured to pay at {}",
         Basis.COSTS: "measured to cost at {}, hence 0",
@@ -90,17 +91,20 @@ def evidence_text(schedule: Schedule) -> str:
         levels = [each.level for each in schedule.lengths if each.basis is basis]
         if levels:
             parts.append(text.format(levels_text(levels)))
-    return "; ".join(parts)
+    if schedule.not_run:
+        parts.append(f"not run at {levels_text(schedule.not_run)}, which has no entry")
+    return f"{listed([printable(label) for label in schedule.arms])} {'; '.join(parts)}"
 
 
 def levels_text(levels: Sequence[float]) -> str:
     """`8`, `8 and 16`, or how many from where to where."""
     if len(levels) > _MOST_LEVELS:
         return f"{len(levels)} levels from {asked(levels[0])} to {asked(levels[-1])}"
-    return _and([asked(level) for level in levels])
+    return listed([asked(level) for level in levels])
 
 
-def _and(words: Sequence[str]) -> str:
+def listed(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from loadgen.core.analysis.findings.kinds import Severity
-from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
+from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison, Uncompared
 from loadgen.core.comparison.choice import Choice, Schedule
 from loadgen.core.comparison.crossover import Crossover, NoCrossover
 from loadgen.core.comparison.explanation import Cause
@@ -13,6 +13,13 @@ from loadgen.core.comparison.gain import Gain
 from loadgen.core.comparison.losslessness import Agreement, Losslessness, Sampling
 from loadgen.core.comparison.verdict import FAMILY_ERROR_RATIO, Claim
 from loadgen.core.stats.bootstrap import Estimate
+from loadgen.report.comparison.standing import (
+    noise_doubt,
+    noise_text,
+    uncompared_levels,
+    uncompared_text,
+    unfinished_text,
+)
 from loadgen.report.comparison.trade_offs import caveat, evidence_text, levels_text, losses
 from loadgen.report.verdict import Doubt, Headline, valid_headline
 from loadgen.report.words import DASH, asked, number, percent, printable, variable_text
@@ -29,10 +36,16 @@ _COVERAGE_APART_RATIO = 0.05
 
 
 def headline(comparison: ArmsComparison) -> Headline:
-    """Whether the measurements may be believed, and which may not."""
+    """Whether the measurements may be believed, which may not, and whether all of them are there."""
+    unfinished = unfinished_text(comparison)
     bad = [(ladder, level) for ladder in comparison.ladders for level in ladder.levels if not level.measurement.valid]
     if bad:
-        return Headline(words=f"✗ Invalid at {_places(bad)}: do not use those levels", kind="invalid")
+        words = f"✗ Invalid at {_places(bad)}: do not use those levels"
+        return Headline(words=words + (f"; {unfinished}" if unfinished else ""), kind="invalid")
+    if unfinished is not None:
+        return Headline(words=f"✗ Unfinished: {unfinished}, and what follows is of those alone", kind="warning")
+    if noise_doubt(comparison) is not None:
+        return Headline(words="✓ Valid, but the baseline differs from itself", kind="warning")
     return valid_headline(
         finding for ladder in comparison.ladders for level in ladder.levels for finding in level.measurement.findings
     )
@@ -51,7 +64,8 @@ def doubts(comparison: ArmsComparison) -> list[Doubt]:
                     place = (ladder, level, one.evidence)
                     groups.setdefault((one.severity, one.kind, one.advice), []).append(place)
     order = [severity.value for severity in Severity]
-    return [
+    itself = noise_doubt(comparison)
+    found = [
         Doubt(
             severity=severity,
             kind=kind,
@@ -63,8 +77,9 @@ def doubts(comparison: ArmsComparison) -> list[Doubt]:
                 ),
             ),
         )
-        for (severity, kind, advice), places in sorted(groups.items(), key=lambda item: order.index(item[0][0]))
+        for (severity, kind, advice), places in groups.items()
     ]
+    return sorted([*([] if itself is None else [itself]), *found], key=lambda each: order.index(each.severity))
 
 
 def _places(places: Sequence[tuple[ArmLadder, ArmLevel]]) -> str:
@@ -81,6 +96,8 @@ def subtitle(comparison: ArmsComparison) -> str:
     """What was compared with what, over which levels, how often."""
     levels = ", ".join(asked(level.level) for level in comparison.baseline.levels)
     starts = "one start of each" if comparison.repeats == 1 else f"{comparison.repeats} starts of each"
+    if not comparison.complete:
+        starts = f"at most {starts} so far"
     arms = len(comparison.arms)
     return (
         f"{arms} arm{'' if arms == 1 else 's'} against {printable(comparison.baseline.arm.label)};"
@@ -93,15 +110,22 @@ def conclusion(ladder: ArmLadder, variable: str) -> str:
     compared = [(level, gain) for level, gain in ladder.gains.items() if gain.valid]
     if ladder.gains and not compared:
         return "is not judged: at every level a measurement is invalid."
+    few, no_pair = (uncompared_levels(ladder, why) for why in Uncompared)
     if not compared or ladder.crossover is None:
+        if no_pair and not few:
+            return "is not compared yet: it has no run in a repeat in which the baseline has one."
         return "cannot be compared: too few requests have a TPOT in both arms."
     ends = [(_verb(gain), _change(gain, level)) for level, gain in (compared[0], compared[-1])[: len(compared)]]
     text = " ".join(ends[0])
     for verb, change in ends[1:]:
         text += f" and {change}" if verb == ends[0][0] else f" and {verb} {change}"
-    left_out = [level for level, gain in ladder.gains.items() if not gain.valid]
-    invalid = f"; without {levels_text(left_out)}, where a measurement is invalid" if left_out else ""
-    return f"{text}; it {pays_text(ladder.crossover, variable, top=compared[-1][0])}{caveat(ladder)}{invalid}."
+    left_out = (
+        ([level for level, gain in ladder.gains.items() if not gain.valid], "a measurement is invalid"),
+        (few, "too few requests can be compared"),
+        (no_pair, "there is no pair of runs to compare"),
+    )
+    without = "".join(f"; without {levels_text(levels)}, where {why}" for levels, why in left_out if levels)
+    return f"{text}; it {pays_text(ladder.crossover, variable, top=compared[-1][0])}{caveat(ladder)}{without}."
 
 
 def _verb(gain: Gain) -> str:
@@ -115,31 +139,45 @@ def _change(gain: Gain, level: float) -> str:
     ratio = gain.ratios[TPOT]
     value, *ends = ((each - 1) * 100 for each in (ratio.value, ratio.low, ratio.high))
     if gain.verdict.claim is Claim.NO_DIFFERENCE:
-        return f"at {asked(level)} [{ends[0]:+.0f}%, {ends[1]:+.0f}%]"
+        return f"at {asked(level)} [{ends[0]:+.0f}%, {ends[1]:+.0f}%]{_unclaimed_why(gain)}"
     digits = 0 if abs(value) >= 9.95 else 1
     low, high = sorted(ends, key=abs)
     return f"by {abs(value):.{digits}f}% [{abs(low):.{digits}f}, {abs(high):.{digits}f}] at {asked(level)}"
+
+
+def _unclaimed_why(gain: Gain) -> str:
+    """Why nothing is claimed although the interval leaves out no change; empty where it does not."""
+    speedup, floor = gain.verdict.speedup, gain.verdict.noise_floor
+    if speedup.low <= 1 <= speedup.high:
+        return ""
+    if floor is not None and max(speedup.value, 1 / speedup.value) <= floor:
+        return f", no more than the baseline may differ from itself there ({percent(floor - 1)})"
+    return ", too little to claim among all levels"
 
 
 def pays_text(crossover: Crossover, variable: str, *, top: float) -> str:
     """Up to which load an arm pays; reads on from its name. `top` is the highest level of the ladder."""
     if crossover.level is not None:
         load = f"{_level(crossover.level)} {load_unit(variable)}"
-        return f"stops paying at about {load} {crossover_bounds(crossover, top=top)}"
+        sure = any(each < crossover.level for each in crossover.faster) and any(
+            each > crossover.level for each in crossover.slower
+        )
+        words = "stops paying" if sure else "seems to stop paying"
+        return f"{words} at about {load} {crossover_bounds(crossover, top=top)}"
     match crossover.reason:
         case NoCrossover.UNSEEN:
             return "neither pays nor costs for certain at any level measured"
         case NoCrossover.NOWHERE:
-            return "pays at no level measured"
+            return "pays at no level measured" if not crossover.unclaimed else "pays for certain at no level measured"
         case NoCrossover.RISES:
-            return "pays at the higher levels only"
+            return "pays at the higher levels only" if crossover.faster else "seems to pay at the higher levels only"
         case NoCrossover.SEVERAL:
             return "goes from gain to loss more than once, so there is no one load up to which it pays"
-        case _ if crossover.low == top:
+        case _ if not crossover.unclaimed:
             return "pays at every level measured"
         case _:
-            sure = "at none" if crossover.low is None else f"up to {_level(crossover.low)}"
-            return f"seems to pay at every level measured, for certain {sure}"
+            certain = levels_text(crossover.faster) if crossover.faster else "none"
+            return f"seems to pay at every level measured, for certain at {certain}"
 
 
 def advice(comparison: ArmsComparison) -> str:
@@ -161,7 +199,11 @@ def _why(choice: Choice, comparison: ArmsComparison, labels: Mapping[str, str]) 
     if choice.passed_over:
         passed_over = " and ".join(labels[name] for name in choice.passed_over)
         return f", since the faster TPOT of {passed_over} costs whole answers or throughput"
-    return ", since nothing is faster for certain"
+    levels = [level for ladder in comparison.arms for level in ladder.levels if level.level == choice.level]
+    if any(level.gain is not None for level in levels):
+        return ", since nothing is faster for certain"
+    few = any(level.uncompared is Uncompared.FEW for level in levels)
+    return f", since {'too few requests can be' if few else 'nothing is'} compared there"
 
 
 def choice_label(ladder: ArmLadder) -> str:
@@ -227,6 +269,7 @@ def schedule_texts(comparison: ArmsComparison) -> list[str]:
         json.dumps(
             {
                 "method": schedule.method,
+                **schedule.configuration,
                 "num_speculative_tokens": max(tokens for _, _, tokens in schedule.draft_tokens_by_batch),
                 "num_speculative_tokens_per_batch_size": schedule.draft_tokens_by_batch,
             }
@@ -252,21 +295,6 @@ def gate_lines(comparison: ArmsComparison) -> list[tuple[str, str]]:
     kept = len(comparison.gates) - len(failed)
     lines = [("Failed", f"{printable(gate.candidate)} at {gate.at}: {gate.evidence} ({gate.gate})") for gate in failed]
     return [*lines, ("Kept", f"{kept} of {len(comparison.gates)}, each gate at each level of each arm")]
-
-
-def noise_text(comparison: ArmsComparison) -> str | None:
-    """How far the baseline is from itself; None where that was not measured."""
-    if comparison.again is None:
-        return None
-    gains = [level.gain for level in comparison.again.levels if level.gain is not None]
-    if not gains:
-        return None
-    worst = max(max(gain.verdict.speedup.high, 1 / gain.verdict.speedup.low) for gain in gains) - 1
-    text = f"the baseline may differ from itself by up to {percent(worst)}; nothing smaller is claimed at such a level"
-    differing = [asked(gain.verdict.level) for gain in gains if gain.verdict.claim is not Claim.NO_DIFFERENCE]
-    if differing:
-        text += f". At {', '.join(differing)} it does differ for certain, so something else changed between starts"
-    return text
 
 
 def forced_text(ladder: ArmLadder) -> str | None:
@@ -346,5 +374,10 @@ def error_ratio_text(comparison: ArmsComparison) -> str | None:
 
 def remarks(comparison: ArmsComparison) -> list[str]:
     """What the reader has to know, in whole lines."""
-    found = (error_ratio_text(comparison), noise_text(comparison), *map(forced_text, comparison.arms))
+    found = (
+        uncompared_text(comparison),
+        error_ratio_text(comparison),
+        noise_text(comparison),
+        *map(forced_text, comparison.arms),
+    )
     return [printable(note) for note in comparison.notes] + [each for each in found if each is not None]

@@ -500,6 +500,17 @@ def test_a_server_that_was_started_anew() -> None:
     assert "foreign_traffic" not in found
 
 
+def test_counters_with_gaps_are_not_called_whole() -> None:
+    """A counter that had no number in between is named where a page that could not be read is told."""
+    records = closed_loop()
+    before, after = around(records, generation_tokens=1200)
+    gap = page(1, sample(gaps=("generation_tokens",)))
+    found = findings(records, scrapes=(before, gap, unread(1.5, fault="HTTP 500"), after))["scrape_failed"]
+    assert found.severity == "info"
+    assert "Counters are whole" not in found.advice
+    assert "no number in 1 of 3 readings: generation_tokens" in found.advice
+
+
 def test_a_page_that_could_not_be_read() -> None:
     """In the middle it is an information; at an end, or always, what rests on the counters is missing."""
     records = closed_loop()
@@ -507,6 +518,7 @@ def test_a_page_that_could_not_be_read() -> None:
     broken = unread(1, fault="HTTP 500")
     found = findings(records, scrapes=(before, broken, after))["scrape_failed"]
     assert (found.severity, "1 of 3" in found.evidence, "HTTP 500" in found.evidence) == ("info", True, True)
+    assert "Counters are whole" in found.advice
     for scrapes in ((before, broken), (broken,), (before,), (after,)):
         assert findings(records, scrapes=scrapes)["scrape_failed"].severity == "warning"
     assert "scrape_failed" not in findings(records, scrapes=(before, after))

@@ -71,13 +71,32 @@ def test_a_speedup_of_exactly_one_is_the_crossover() -> None:
     assert crossover(LEVELS, around([0.8, *[1.0] * 3])).reason is NoCrossover.NOWHERE
 
 
+def test_what_is_claimed_stands_beside_the_bounds() -> None:
+    """Bounds are of each level's own interval; a level that leaves out 1 there may be no claim of the ladder, and then
+    it is not said for certain that an arm pays up to there, or costs from there on.
+    """
+    ladder = [
+        LevelVerdict(level=level, speedup=speedup, claim=claim, noise_floor=1.3)
+        for level, speedup, claim in zip(
+            LEVELS,
+            around([2.5, 2.0, 1.2, 0.8]),
+            (Claim.FASTER, Claim.FASTER, Claim.NO_DIFFERENCE, Claim.SLOWER),
+            strict=True,
+        )
+    ]
+    found = crossover_of(ladder, [0.01] * 4)
+    assert (found.faster, found.slower, found.unclaimed) == ((1, 4), (64,), (16,))
+    assert found.low is not None
+    assert found.low > 16
+
+
 def test_without_a_claim_there_is_no_crossover() -> None:
     """Not even where a line through the speedups falls to 1: two arms that are alike do that, too. Nor are there bounds
     where a level's own interval leaves out 1, as one of several does by chance.
     """
     for values in ([1.05, 1.02, 0.98, 0.95], [0.99] * 4, [1.01] * 4):
         assert crossover(LEVELS, around(values)) == Crossover(
-            level=None, low=None, high=None, reason=NoCrossover.UNSEEN
+            level=None, low=None, high=None, reason=NoCrossover.UNSEEN, unclaimed=LEVELS
         )
     chance = [
         LevelVerdict(level=level, speedup=speedup, claim=Claim.NO_DIFFERENCE, noise_floor=None)

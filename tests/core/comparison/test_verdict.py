@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from loadgen.core.comparison.noise import ITSELF_ERROR_RATIO
 from loadgen.core.comparison.ratio import Ratio, ratio
-from loadgen.core.comparison.verdict import ITSELF_ERROR_RATIO, Claim, faster_up_to, verdicts
+from loadgen.core.comparison.verdict import Claim, faster_up_to, verdicts
 from loadgen.core.stats.log_ratio import LogRatio
 from tests.core.comparison.factory import World, experiment
 

@@ -31,11 +31,14 @@ def scrape_failed(facts: Facts) -> Finding | None:
     if not server.failed_scrapes and (server.scraped or not server.scrapes):
         return None
     if server.scraped:
+        counters = "Counters are whole, since they were read before and after"
+        if server.notes:
+            counters = f"Counters were read before and after, and are whole but for this: {'; '.join(server.notes)}"
         return info(
             FindingKind.SCRAPE_FAILED,
             f"{server.failed_scrapes} of {server.scrapes} readings of the server's pages failed:"
             f" {server.failed_example}.",
-            "Counters are whole, since they were read before and after; the server's state over time has gaps.",
+            f"{counters}. The server's state over time has gaps.",
         )
     reason = server.failed_example or "; ".join(server.notes)
     return warning(

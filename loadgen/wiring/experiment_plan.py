@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from hashlib import file_digest
 from typing import Any
 
+from loadgen.adapters.profiles.files import find_profile
 from loadgen.core.comparison.ratio import MIN_PAIRED_REQUESTS
-from loadgen.core.errors import DataError
+from loadgen.core.errors import ConfigError, DataError
 from loadgen.core.experiment.estimate import Estimate, Expected, estimate
 from loadgen.core.experiment.plan import Plan, PlannedArm, PlannedLevel, make_plan
 from loadgen.core.run import Load, LoadMode
@@ -14,7 +15,8 @@ from loadgen.core.simulation.prediction import closed_loop
 from loadgen.core.simulation.speedup import plain_step_s, speculative_step_s
 from loadgen.core.traces.facts import TraceFacts
 from loadgen.core.units import duration_text
-from loadgen.options.experiment import ExperimentFile, ServerKind
+from loadgen.options.experiment import ArmSection, ExperimentFile, ServerKind
+from loadgen.options.resolve import resolve
 from loadgen.options.sim import SimOptions
 from loadgen.wiring.launch import start_words
 from loadgen.wiring.predict import modelled_server
@@ -175,10 +177,13 @@ def _basis(experiment: ExperimentFile, lengths: _Lengths) -> Iterator[str]:
     if lengths.output_tokens is None:
         return
     kinds = {arm.server for arm in experiment.arms.values()}
+    modelled = [_modelled_options(arm) for arm in experiment.arms.values() if arm.server != "sim"]
     yield f"answers of {lengths.output_tokens:.0f} tokens, the most that is asked for"
     if "sim" in kinds:
         yield "steps of simulated servers as their model has them"
-    if kinds != {"sim"}:
+    if gpus := sorted({str(options.gpu) for options in modelled if options is not None}):
+        yield f"steps of servers by profile as modelled for {', '.join(gpus)}, which `simulator` of the profile names"
+    if None in modelled:
         yield f"{duration_text(TPOT_S)} for each token of an answer of the other servers, a rough guess"
     for kind in sorted(kinds - {"url"}):
         start_s = START_S[kind] if experiment.start_time is None else experiment.start_time
@@ -187,12 +192,11 @@ def _basis(experiment: ExperimentFile, lengths: _Lengths) -> Iterator[str]:
 
 
 def _answer_s(experiment: ExperimentFile, arm: PlannedArm, level: PlannedLevel, lengths: _Lengths) -> float:
-    """Seconds of one answer at a level, as the model of a simulated server has it."""
-    section, output_tokens = experiment.arms[arm.of], lengths.output_tokens
+    """Seconds of one answer at a level, as the model of the server has it where there is one."""
+    options, output_tokens = _modelled_options(experiment.arms[arm.of], arm.forced_length), lengths.output_tokens
     assert output_tokens is not None
-    if section.sim is None:
+    if options is None:
         return output_tokens * TPOT_S
-    options = section.sim_options(forced_length=arm.forced_length)
     if level.load.mode is LoadMode.CONCURRENCY:
         return _modelled_answer_s(options, level.value, lengths.input_tokens, output_tokens)
     answer_s = _modelled_answer_s(options, 1, lengths.input_tokens, output_tokens)
@@ -200,6 +204,22 @@ def _answer_s(experiment: ExperimentFile, arm: PlannedArm, level: PlannedLevel, 
         concurrency = max(1.0, level.value * answer_s)
         answer_s = _modelled_answer_s(options, concurrency, lengths.input_tokens, output_tokens)
     return answer_s
+
+
+def _modelled_options(section: ArmSection, forced_length: int | None = None) -> SimOptions | None:
+    """What the model of a server is made of: a simulated one, or a profile's that says on which GPU. None of others."""
+    if section.sim is not None:
+        return section.sim_options(forced_length=forced_length)
+    found = None if section.profile is None else find_profile(section.profile)
+    if found is None or "gpu" not in found.profile.simulator:
+        return None
+    given: dict[str, Any] = {"profile": str(found.file.path)}
+    if forced_length is not None:
+        given["acceptance_length"] = forced_length
+    try:
+        return resolve(SimOptions, given, environment={})
+    except ConfigError:  # a target or a method that the simulator does not know
+        return None
 
 
 def _modelled_answer_s(

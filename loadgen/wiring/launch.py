@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from loadgen.adapters.http.destination import Destination
 from loadgen.adapters.http.health import missing_for_readiness
 from loadgen.adapters.launch.attach import AttachLauncher
-from loadgen.adapters.launch.compose import ComposeService, check_compose, env_file_in, secrets_in
+from loadgen.adapters.launch.compose import ComposeService, check_compose, env_file_in, variables_in
 from loadgen.adapters.launch.process import PORT, ProcessLauncher, ServerCommand
 from loadgen.adapters.launch.waiting import Progress, Waiting
 from loadgen.adapters.profiles.container import takes_nvidia
@@ -169,11 +169,10 @@ def _composed(
         url=f"http://127.0.0.1:{PORT}",
         env_file=env_file,
     )
-    inherited = [value for name, value in variables.items() if names_secret(name)]
-    filed = () if env_file is None else secrets_in(env_file)
+    known = [*variables.items(), *({} if env_file is None else variables_in(env_file)).items()]
+    inherited = [value for name, value in known if names_secret(name)]
     command = service.command(
-        environment={**variables, _PORT_VARIABLE: PORT},
-        secrets=_as_written([*arm.secrets(variables), *inherited, *filed]),
+        environment={**variables, _PORT_VARIABLE: PORT}, secrets=_as_written([*arm.secrets(variables), *inherited])
     )
     text = compose_file(profile, port=f"${{{_PORT_VARIABLE}}}", forced_length=forced_length)
     return _WithFile(ProcessLauncher(command, log=log, kept=kept, waiting=waiting, warn=warn), file=file, text=text)

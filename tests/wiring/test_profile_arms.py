@@ -11,7 +11,7 @@ from loadgen.adapters.profiles.files import load_profile, profile_paths, search_
 from loadgen.core.errors import ConfigError, TargetError
 from loadgen.engine.ports import Launcher
 from loadgen.options.experiment import ExperimentFile, load_experiment
-from loadgen.wiring.experiment_plan import planned
+from loadgen.wiring.experiment_plan import START_S, planned
 from loadgen.wiring.launch import launched, launcher_of
 from tests.wiring.fake_programs import fake_docker, fake_engine, path_with, resolving_docker
 
@@ -275,6 +275,16 @@ def test_the_example_is_planned() -> None:
         "vllm serve meta-llama/Llama-3.1-8B-Instruct --host 127.0.0.1 --port {port} "
     )
     assert not any("more than speculation" in note for note in found.notes)
+
+
+def test_a_profile_that_names_a_gpu_is_estimated_by_its_model(tmp_path: Path) -> None:
+    """As its stand-in would be, starts apart; a server that no model knows is guessed as before."""
+    real, simulated = (planned(experiment(tmp_path, FILE + line)).estimate for line in ("", "launch: sim\n"))
+    starts_s = {name: real.sittings_s[name] - simulated.sittings_s[name] for name in real.sittings_s}
+    assert starts_s == pytest.approx(dict.fromkeys(starts_s, START_S["profile"] - START_S["sim"]))
+    assert "steps of servers by profile as modelled for h100, which `simulator` of the profile names" in real.basis
+    unknown = planned(experiment(tmp_path, FILE.replace("llama-3.1-8b-eagle3", "qwen3.5-9b-mtp"))).estimate
+    assert "20 ms for each token of an answer of the other servers, a rough guess" in unknown.basis
 
 
 def test_what_will_be_started_is_told_and_in_what_servers_differ(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from loadgen.adapters.launch.process import GRACE_S, PORT, ServerCommand
-from loadgen.adapters.servers.redaction import names_secret
 from loadgen.core.errors import ConfigError
 
 DOCKER_COMPOSE = ("docker", "compose")
@@ -84,15 +83,14 @@ def env_file_in(folder: Path) -> Path | None:
     return file if file.is_file() else None
 
 
-def secrets_in(file: Path) -> tuple[str, ...]:
-    """The values of its variables that are named like secrets. Raises ConfigError when it cannot be read."""
+def variables_in(file: Path) -> dict[str, str]:
+    """The variables of such a file. Raises ConfigError when it cannot be read."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise ConfigError(f"{file}: expected text in UTF-8 that can be read") from None
     settings = filter(None, map(_SETTING.fullmatch, text.splitlines()))
-    values = [setting[2] for setting in settings if names_secret(setting[1])]
-    return tuple(value for value in (_unquoted(value) for value in values) if value)
+    return {setting[1]: _unquoted(setting[2]) for setting in settings}
 
 
 def check_compose(environment: Mapping[str, str], compose: Sequence[str] = DOCKER_COMPOSE) -> None:

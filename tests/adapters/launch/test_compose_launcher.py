@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from loadgen.adapters.launch.compose import ComposeService, check_compose, env_file_in, secrets_in
+from loadgen.adapters.launch.compose import ComposeService, check_compose, env_file_in, variables_in
 from loadgen.adapters.launch.process import ProcessLauncher
 from loadgen.adapters.launch.waiting import Waiting
 from loadgen.core.errors import ConfigError, TargetError
@@ -77,7 +77,7 @@ def test_variables_of_a_folder_stand_before_the_file() -> None:
 
 
 def test_a_folder_has_a_file_of_variables_or_none(tmp_path: Path) -> None:
-    """Secrets among them are told by their names, as Compose reads their values."""
+    """Its values are those that Compose reads."""
     assert env_file_in(tmp_path) is None
     (tmp_path / ".env").write_text(
         "# HF_TOKEN=commented\nPLAIN=no\nHF_TOKEN=one # a comment\nexport API_KEY='two # three'\n"
@@ -85,10 +85,16 @@ def test_a_folder_has_a_file_of_variables_or_none(tmp_path: Path) -> None:
     )
     file = env_file_in(tmp_path)
     assert file == tmp_path / ".env"
-    assert secrets_in(file) == ("one", "two # three", "four")
+    assert variables_in(file) == {
+        "PLAIN": "no",
+        "HF_TOKEN": "one",
+        "API_KEY": "two # three",
+        "DB_PASSWORD": "four",
+        "EMPTY_TOKEN": "",
+    }
     file.write_bytes(b"\xff")
     with pytest.raises(ConfigError, match=r"\.env: expected text in UTF-8"):
-        secrets_in(file)
+        variables_in(file)
 
 
 def test_compose_is_called_before_it_is_needed(tmp_path: Path) -> None:

@@ -215,9 +215,7 @@ def claims_of(ladder: ArmLadder, comparison: ArmsComparison) -> Iterator[str]:
         yield "what to run"
     if ladder.losslessness is not None and ladder.losslessness.lossy:
         yield "lossy"
-    if comparison.again is not None and any(
-        verdict.claim is not Claim.NO_DIFFERENCE for verdict in comparison.again.verdicts
-    ):
+    if any(floor.differs for floor in comparison.noise):
         yield "baseline again"
 
 

@@ -11,7 +11,7 @@ from loadgen.core.comparison.arms import Arm, ArmRun, ArmsComparison
 from loadgen.core.comparison.assembly import compare
 from loadgen.core.metrics.summary import Finding, Verdict
 from loadgen.report.comparison import comparison_html, comparison_text
-from loadgen.report.comparison.standing import noise_doubt, noise_text, uncompared_text, unfinished_text
+from loadgen.report.comparison.standing import is_noise, noise_doubt, noise_text, uncompared_text, unfinished_text
 from loadgen.report.comparison.words import advice, conclusion, doubts, headline, remarks, schedule_texts, subtitle
 from tests.core.comparison.ladders import BASELINE, EAGLE
 from tests.core.comparison.ladders import ladder as any_ladder
@@ -80,6 +80,20 @@ def test_a_baseline_that_is_not_itself_is_a_doubt_of_the_whole() -> None:
         assert "second start over first at 16 3.00 [" in plain(shown)
     assert noise_doubt(explained_arms()) is None
     assert headline(explained_arms()).words == "✓ Valid"
+
+
+def test_a_ratio_within_the_noise_of_its_metric_is_marked() -> None:
+    """Beside its interval, which may leave out 1; in that metric, at that level, and never the second start's own."""
+    arm = slower(slower(ladder(DRAFTING, PAYS_MS), 4, ttft=1.2), 16, ttft=1.2)
+    comparison = compared(arm, slower(ladder(AGAIN, PLAIN_MS), 16, ttft=0.5))
+    marked = [is_noise(comparison, level, "ttft_s.mean") for level in comparison.arms[0].levels]
+    assert marked[1:] == [False, True]
+    assert not any(is_noise(comparison, level, "tpot_s.p50") for level in comparison.arms[0].levels)
+    assert not any(is_noise(compared(arm), level, "ttft_s.mean") for level in comparison.arms[0].levels)
+    page = comparison_html(comparison)
+    assert "1.20 [1.20, 1.20] ≈</td>" in page
+    assert "0.50 [0.50, 0.50]</td>" in page
+    assert "≈" not in comparison_html(compared(arm))
 
 
 def test_other_doubts_keep_their_order() -> None:

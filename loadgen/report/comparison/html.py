@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 
 from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
 from loadgen.core.comparison.losslessness import LOSSY_ERROR_RATIO
 from loadgen.core.comparison.verdict import FAMILY_ERROR_RATIO
 from loadgen.report.charts import Chart
 from loadgen.report.comparison.charts import length_charts, load_charts, pareto_chart, positions_chart, speedup_chart
+from loadgen.report.comparison.standing import is_noise
 from loadgen.report.comparison.tables import choice_table, explanations
 from loadgen.report.comparison.trade_offs import figure_caveat
 from loadgen.report.comparison.words import (
@@ -36,6 +38,8 @@ _OTHER_RATIOS = (
     ("output_tokens_per_s", "output tokens/s"),
     ("requests_per_s", "requests/s"),
 )
+
+_AS_NOISE = "≈"
 
 _DEFINITIONS = (
     ("Speedup", "mean TPOT of the baseline over that of the arm, of the same requests; above 1 the arm is faster"),
@@ -204,13 +208,21 @@ def _ratio_table(comparison: ArmsComparison) -> str:
     titles = (variable_text(comparison.variable), *(label for _, label in _OTHER_RATIOS))
     caption = "Arm over baseline: below 1 a latency is shorter, above 1 a rate is higher. 95% intervals."
     if comparison.again is not None:
-        caption += f" Under {page.foreign(comparison.again.arm.label)}: how far the same server is from itself."
-    return _by_arm(comparison.ladders[1:], caption, titles, _ratio_row, "Ratio table")
+        caption += (
+            f" Under {page.foreign(comparison.again.arm.label)}: how far the same server is from itself; {_AS_NOISE}:"
+            " an arm's ratio that is no farther from 1 than that may be."
+        )
+    return _by_arm(comparison.ladders[1:], caption, titles, partial(_ratio_row, comparison), "Ratio table")
 
 
-def _ratio_row(level: ArmLevel) -> str:
+def _ratio_row(comparison: ArmsComparison, level: ArmLevel) -> str:
     ratios = {} if level.gain is None else level.gain.ratios
-    cells = (interval(ratios[key]) if key in ratios else DASH for key, _ in _OTHER_RATIOS)
+    itself = comparison.again is not None and level in comparison.again.levels
+    marked = {key for key, _ in _OTHER_RATIOS if not itself and is_noise(comparison, level, key)}
+    cells = (
+        f"{interval(ratios[key])}{f' {_AS_NOISE}' if key in marked else ''}" if key in ratios else DASH
+        for key, _ in _OTHER_RATIOS
+    )
     return f'<tr><th scope="row">{page.esc(asked(level.level))}</th>{"".join(map(page.value_cell, cells))}</tr>'
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from loadgen.core.analysis.findings.kinds import Severity
-from loadgen.core.comparison.arms import ArmLadder, ArmsComparison, Uncompared
+from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison, Uncompared
 from loadgen.core.comparison.noise import NOISE_METRICS, NoiseFloor
 from loadgen.core.comparison.ratio import MIN_PAIRED_REQUESTS
 from loadgen.report.comparison.trade_offs import METRIC_LABELS, levels_text, listed
@@ -63,6 +63,15 @@ def noise_doubt(comparison: ArmsComparison) -> Doubt | None:
         " Look for what changes between starts (a busy machine, heat, other load), and measure again.",
         seen=tuple(seen),
     )
+
+
+def is_noise(comparison: ArmsComparison, level: ArmLevel, metric: str) -> bool:
+    """Whether an arm is no farther from the baseline in this metric than the baseline may be from itself there."""
+    again = None if comparison.again is None else comparison.again.gains.get(level.level)
+    if again is None or level.gain is None or metric not in again.ratios or metric not in level.gain.ratios:
+        return False
+    itself, value = again.ratios[metric], level.gain.ratios[metric].value
+    return max(value, 1 / value) <= max(itself.high, 1 / itself.low)
 
 
 def unfinished_text(comparison: ArmsComparison) -> str | None:

@@ -21,6 +21,8 @@ _SHAPES = (
 """Corners of the shapes of points, in radii; none for a circle."""
 
 _RADIUS = 2.75
+_BAR = 10
+"""How wide the interval of a single level is drawn."""
 _TICKS = 5
 _CHARACTER = 6.6
 """About how wide a character of the legend is."""
@@ -112,6 +114,9 @@ def _band(chart: Chart, line: Line, x: _Scale, y: _Scale) -> str:
     ]
     if not ends:
         return ""
+    if len(ends) == 1:
+        ((at, low, high),) = ends
+        ends = [(at - _BAR / 2, low, high), (at + _BAR / 2, low, high)]
     there = [f"{at:.1f} {high:.1f}" for at, _, high in ends]
     back = [f"{at:.1f} {low:.1f}" for at, low, _ in reversed(ends)]
     path = "L".join((*there, *back))

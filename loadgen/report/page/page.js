@@ -112,6 +112,12 @@
       if (!line.low || !u.series[i + 1].show) return;
       const known = [...chart.x.keys()].filter((k) => line.low[k] !== null && line.high[k] !== null);
       ctx.fillStyle = css("--tone-" + line.tone);
+      if (known.length === 1) {
+        const [k] = known;
+        const [top, end] = [u.valToPos(line.high[k], "y", true), u.valToPos(line.low[k], "y", true)];
+        ctx.fillRect(u.valToPos(chart.x[k], "x", true) - 5 * devicePixelRatio, top, 10 * devicePixelRatio, end - top);
+        return;
+      }
       ctx.beginPath();
       for (const k of known) ctx.lineTo(u.valToPos(chart.x[k], "x", true), u.valToPos(line.high[k], "y", true));
       for (const k of known.reverse()) ctx.lineTo(u.valToPos(chart.x[k], "x", true), u.valToPos(line.low[k], "y", true));

@@ -7,6 +7,7 @@ from importlib import import_module
 import typer
 
 from loadgen import __version__
+from loadgen.cli.usage import PlainGroup
 from loadgen.core.errors import ExitCode, InternalError, LoadgenError
 
 COMMANDS = {
@@ -36,10 +37,12 @@ def build_app(command: str | None = None) -> typer.Typer:
 
     So neither that list nor a command pays for what other commands import.
     """
-    app = typer.Typer(name="loadgen", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    app = typer.Typer(
+        name="loadgen", cls=PlainGroup, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    )
 
     @app.callback(invoke_without_command=True)
-    def root(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+    def root(version: bool = typer.Option(False, "--version", metavar="", help="Print the version and exit.")) -> None:
         """Load testing for OpenAI-compatible inference servers; tells whether speculative decoding pays."""
         if version:
             typer.echo(f"loadgen {__version__}")

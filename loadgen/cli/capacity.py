@@ -9,6 +9,7 @@ import typer
 
 from loadgen.cli.parameters import options_command
 from loadgen.cli.reading import Reading
+from loadgen.cli.usage import PlainCommand
 from loadgen.cli.writing import as_document, show, tell
 from loadgen.options.capacity import CapacityOptions
 
@@ -57,4 +58,4 @@ def capacity(options: CapacityOptions) -> None:
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("capacity", no_args_is_help=True)(options_command(CapacityOptions, capacity))
+    app.command("capacity", cls=PlainCommand, no_args_is_help=True)(options_command(CapacityOptions, capacity))

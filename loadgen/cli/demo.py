@@ -8,6 +8,7 @@ import typer
 
 from loadgen.cli.experiment import finished_text, result_of, save_page
 from loadgen.cli.experiment_progress import ExperimentProgress
+from loadgen.cli.usage import PlainCommand
 from loadgen.cli.writing import as_document, show, tell
 from loadgen.wiring.demo import DEMO, demo_experiment
 from loadgen.wiring.experiment import run_experiment
@@ -37,4 +38,4 @@ def demo(
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("demo")(demo)
+    app.command("demo", cls=PlainCommand)(demo)

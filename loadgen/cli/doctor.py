@@ -14,6 +14,7 @@ from rich.text import Text
 
 from loadgen.cli.output import width_of
 from loadgen.cli.parameters import options_command
+from loadgen.cli.usage import PlainCommand
 from loadgen.cli.writing import show, tell
 from loadgen.core.errors import ExitCode
 from loadgen.core.units import duration_text
@@ -49,7 +50,7 @@ def doctor(options: DoctorOptions) -> None:
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("doctor")(options_command(DoctorOptions, doctor))
+    app.command("doctor", cls=PlainCommand)(options_command(DoctorOptions, doctor))
 
 
 def exit_code(found: Examination) -> ExitCode:

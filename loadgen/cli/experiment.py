@@ -13,7 +13,7 @@ from loadgen.adapters.store.files import reason
 from loadgen.cli.experiment_progress import ExperimentProgress
 from loadgen.cli.output import metrics_page, width_of
 from loadgen.cli.reading import Reading
-from loadgen.cli.usage import ArgumentsCommand
+from loadgen.cli.usage import ArgumentsCommand, PlainGroup
 from loadgen.cli.writing import as_document, show, tell, write
 from loadgen.core.errors import ExitCode, StoreError
 from loadgen.options.experiment import load_experiment
@@ -239,7 +239,9 @@ def _outcome_text(finished: FinishedExperiment, file: Path) -> str:
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
-    commands = typer.Typer(no_args_is_help=True, help="Compare arms with a baseline, over levels and repeats.")
+    commands = typer.Typer(
+        cls=PlainGroup, no_args_is_help=True, help="Compare arms with a baseline, over levels and repeats."
+    )
     commands.command("plan", cls=ArgumentsCommand, no_args_is_help=True)(plan)
     commands.command("run", cls=ArgumentsCommand, no_args_is_help=True)(run)
     commands.command("report", cls=ArgumentsCommand, no_args_is_help=True)(report)

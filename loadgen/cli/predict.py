@@ -6,6 +6,7 @@ import sys
 import typer
 
 from loadgen.cli.parameters import options_command
+from loadgen.cli.usage import PlainCommand
 from loadgen.cli.writing import show, tell, write
 from loadgen.options.predict import PredictOptions
 
@@ -34,4 +35,4 @@ def predict(options: PredictOptions) -> None:
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("predict")(options_command(PredictOptions, predict))
+    app.command("predict", cls=PlainCommand)(options_command(PredictOptions, predict))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from loadgen.cli.usage import ArgumentsCommand
+from loadgen.cli.usage import ArgumentsCommand, PlainGroup
 from loadgen.cli.writing import as_document, show, tell, width_of
 from loadgen.core.errors import ExitCode
 from loadgen.report.profiles import check_text, profile_text, profiles_text
@@ -95,7 +95,7 @@ def check(
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
     commands = typer.Typer(
-        no_args_is_help=True, help="Server profiles: list them, show what they stand for, check them."
+        cls=PlainGroup, no_args_is_help=True, help="Server profiles: list them, show what they stand for, check them."
     )
     commands.command("list", cls=ArgumentsCommand)(list_profiles)
     commands.command("show", cls=ArgumentsCommand, no_args_is_help=True)(show_profile)

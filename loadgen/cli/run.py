@@ -7,6 +7,7 @@ import typer
 
 from loadgen.cli.parameters import options_command
 from loadgen.cli.reading import Reading
+from loadgen.cli.usage import PlainCommand
 from loadgen.options.load import RunOptions
 
 
@@ -33,4 +34,4 @@ def run(options: RunOptions) -> None:
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("run", no_args_is_help=True)(options_command(RunOptions, run))
+    app.command("run", cls=PlainCommand, no_args_is_help=True)(options_command(RunOptions, run))

@@ -5,6 +5,7 @@ import json
 import typer
 
 from loadgen.cli.parameters import options_command
+from loadgen.cli.usage import PlainCommand
 from loadgen.cli.writing import show, tell
 from loadgen.core.units import duration_text
 from loadgen.options.sim import SimOptions
@@ -60,4 +61,4 @@ def _served(simulator: Simulator) -> str:
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("sim")(options_command(SimOptions, sim))
+    app.command("sim", cls=PlainCommand)(options_command(SimOptions, sim))

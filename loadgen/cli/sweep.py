@@ -7,6 +7,7 @@ import typer
 
 from loadgen.cli.parameters import options_command
 from loadgen.cli.reading import Reading
+from loadgen.cli.usage import PlainCommand
 from loadgen.options.load import SweepOptions
 
 
@@ -34,4 +35,4 @@ def sweep(options: SweepOptions) -> None:
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("sweep", no_args_is_help=True)(options_command(SweepOptions, sweep))
+    app.command("sweep", cls=PlainCommand, no_args_is_help=True)(options_command(SweepOptions, sweep))

@@ -11,7 +11,7 @@ import typer
 from loadgen.adapters.trace_files import TraceSource, open_trace, save_native
 from loadgen.cli.reading import Reading
 from loadgen.cli.trace_text import facts_text
-from loadgen.cli.usage import ArgumentsCommand
+from loadgen.cli.usage import ArgumentsCommand, PlainGroup
 from loadgen.cli.writing import show, tell
 from loadgen.core.errors import ConfigError
 from loadgen.core.traces.facts import TraceFacts
@@ -109,7 +109,9 @@ def sample(
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
-    commands = typer.Typer(no_args_is_help=True, help="Look into a trace file, convert it, cut a part of it.")
+    commands = typer.Typer(
+        cls=PlainGroup, no_args_is_help=True, help="Look into a trace file, convert it, cut a part of it."
+    )
     commands.command("inspect", cls=ArgumentsCommand, no_args_is_help=True)(inspect)
     commands.command("convert", cls=ArgumentsCommand, no_args_is_help=True)(convert)
     commands.command("sample", cls=ArgumentsCommand, no_args_is_help=True)(sample)

@@ -1,13 +1,35 @@
-"""How commands with arguments present them in their help."""
+"""How commands present themselves in their help."""
 
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 
-class ArgumentsCommand(TyperCommand):
+class PlainCommand(TyperCommand):
+    """A command whose help option takes no `<bool>`."""
+
+    def get_help_option(self, ctx: Any) -> TyperOption | None:
+        """The option, as the other flags are shown."""
+        return _as_flag(super().get_help_option(ctx))
+
+
+class PlainGroup(TyperGroup):
+    """The same for a group of commands."""
+
+    def get_help_option(self, ctx: Any) -> TyperOption | None:
+        """The option, as the other flags are shown."""
+        return _as_flag(super().get_help_option(ctx))
+
+
+class ArgumentsCommand(PlainCommand):
     """A command whose usage line names arguments as its help does, `DIR`, without typer's braces."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The usage line, piece by piece."""
         return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
+
+
+def _as_flag(option: TyperOption | None) -> TyperOption | None:
+    if option is not None:
+        option.metavar = ""
+    return option

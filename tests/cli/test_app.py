@@ -20,6 +20,13 @@ def test_the_list_says_of_a_command_what_it_says_of_itself(name: str) -> None:
     assert COMMANDS[name] == first_paragraph(tree.commands[name].help)
 
 
+@pytest.mark.parametrize("line", [[], *([name] for name in COMMANDS), ["profiles", "list"], ["experiment", "plan"]])
+def test_flags_take_no_value(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """In no help, that of help included."""
+    assert run_command_line([*line, "--help"]) == 0
+    assert "<bool>" not in capsys.readouterr().out
+
+
 def test_the_list_of_commands_is_in_order(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups among the others, each once."""
     monkeypatch.setenv("COLUMNS", "200")

@@ -85,7 +85,7 @@ def test_a_server_that_meets_its_objectives_everywhere(
 def test_a_first_level_that_misses_ends_with_one(server: TruthServer, tmp_path: Path) -> None:
     """Every request misses a limit below the server's TTFT: by which objective and how much is said."""
     rate = ("--variable", "request-rate", "--start", 50, "--burstiness", "inf")
-    done = capacity(server.url, tmp_path, "--slo", "ttft=5ms", *QUICK, *rate)
+    done = capacity(server.url, tmp_path, "--slo", "ttft=5ms", *QUICK, *rate, "--allow-invalid")
     assert done.returncode == 1, done.stderr
     assert "✗ No capacity: the first level misses the objectives" in done.stdout
     assert "50 requests/s fails" in done.stdout

@@ -16,7 +16,7 @@ from loadgen.report.comparison.words import advice, conclusion, schedule_evidenc
 from tests.core.comparison.gains import around
 from tests.core.comparison.ladders import BASELINE, EAGLE, ladder
 
-DRAFTING = replace(EAGLE, method="eagle3", draft_tokens=3)
+DRAFTING = replace(EAGLE, method="eagle3", draft_tokens=3, configuration={"model": "a-drafter"})
 PAYS_MS = {1: 10.0, 4: 12.0, 16: 20.0}
 
 
@@ -123,6 +123,11 @@ def test_entries_without_evidence_are_called_so() -> None:
         "EAGLE-3 (k = 3) measured to pay at 1; measured to cost at 4, hence 0; nothing shown at 8, as at the levels on"
         " either side; nothing shown at 16, hence 0 as without speculation: not a finding"
     )
+    unnamed = replace(schedule, lengths=lengths[:1], configuration={})
+    assert evidence_text(unnamed) == (
+        'EAGLE-3 (k = 3) measured to pay at 1; nobody told the name of its drafter: add it as "model"'
+    )
+    assert evidence_text(replace(unnamed, method="ngram")) == "EAGLE-3 (k = 3) measured to pay at 1"
     part = replace(schedule, lengths=lengths[:1], not_run=(16.0,), arms=("A", "B"))
     assert evidence_text(part) == "A and B measured to pay at 1; not run at 16, which has no entry"
     text = " ".join(comparison_text(compared()).split())

@@ -18,6 +18,8 @@ METRIC_LABELS = {
 }
 _SHORT = METRIC_LABELS | {"output_tokens_per_s": "tokens/s"}
 _MOST_LEVELS = 3
+_WITHOUT_DRAFTER = frozenset({"ngram", "suffix", "mtp"})
+"""Methods of vLLM whose configuration names no second model."""
 
 
 def caveat(ladder: ArmLadder) -> str:
@@ -93,6 +95,8 @@ def evidence_text(schedule: Schedule) -> str:
             parts.append(text.format(levels_text(levels)))
     if schedule.not_run:
         parts.append(f"not run at {levels_text(schedule.not_run)}, which has no entry")
+    if schedule.method not in _WITHOUT_DRAFTER and "model" not in schedule.configuration:
+        parts.append('nobody told the name of its drafter: add it as "model"')
     return f"{listed([printable(label) for label in schedule.arms])} {'; '.join(parts)}"
 
 

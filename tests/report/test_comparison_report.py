@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from rich.cells import cell_len
 
-from loadgen.core.comparison.arms import ArmLadder, ArmsComparison
+from loadgen.core.comparison.arms import Arm, ArmLadder, ArmsComparison
 from loadgen.core.comparison.assembly import compare
 from loadgen.core.comparison.crossover import Crossover, NoCrossover
 from loadgen.core.comparison.losslessness import Sampling
@@ -439,3 +439,22 @@ def test_two_ladders_share_a_page() -> None:
     ids = [chart["id"] for chart in page.script("charts")]
     assert len(set(ids)) == len(ids)
     assert {"arms-speedup", "arms-speedup-1"} <= set(ids)
+
+
+def test_one_level_has_its_intervals_drawn() -> None:
+    """As bars about its points, since a band needs two."""
+    found = against({8: 10}, {8: 20}, spread=0.05)
+    comparison = replace(three_arms(), arms=(found,), baseline=replace(three_arms().baseline, levels=found.levels))
+    drawn = ElementTree.fromstring(chart_svg(speedup_chart(comparison)))
+    (band,) = [element for element in drawn.iter() if "fill-opacity" in element.attrib]
+    corners = [tuple(map(float, corner.split())) for corner in re.split("[MLZ]", band.attrib["d"]) if corner]
+    assert len({x for x, _ in corners}) == len({y for _, y in corners}) == 2
+
+
+def test_nothing_is_drawn_or_explained_that_is_not_there() -> None:
+    """Without crossovers, wide intervals and a second start the chart's caption has no word of them."""
+    same = Arm(name="same", label="The same again")
+    runs = {arm: ladder(arm, {1: 8, 4: 9}, requests=60) for arm in (BASELINE, same)}
+    page = comparison_html(compare("x", "concurrency", runs, baseline=BASELINE, expected={}))
+    assert "Above 1 an arm is faster. Bands: 95% intervals.<" in page
+    assert "There is no value to draw" not in page

@@ -59,11 +59,6 @@ _DEFINITIONS = (
     ("Expected", "from a model of the server, before anything was measured"),
 )
 
-_CROSSINGS = (
-    '<p class="caption">Above 1 an arm is faster. Bands: 95% intervals; around 1, how far the baseline may be from'
-    " itself. Vertical lines: where an arm stops paying. An arrow: how far an interval reaches that is cut off.</p>"
-)
-
 
 def comparison_html(*ladders: ArmsComparison) -> str:
     """Comparisons of the same arms over one ladder of load or several, as one HTML file that holds all it shows."""
@@ -97,23 +92,39 @@ def _part(comparison: ArmsComparison, place: int, *, alone: bool) -> tuple[str, 
         heading = title if alone else f"{title}: by {variable_text(comparison.variable)}"
         return page.section(f"{name}-{place}" if place else name, heading, body, valid=comparison.valid)
 
-    speedup, lengths = own([speedup_chart(comparison)]), own(length_charts(comparison))
+    speedup = own([speedup_chart(comparison)])
+    lengths = own(chart for chart in length_charts(comparison) if chart.drawable)
     loads = own((*load_charts(comparison), pareto_chart(comparison), positions_chart(comparison)))
     loads = [chart for chart in loads if chart.drawable]
     tables = "".join(
         f"<h3>{page.esc(title)}</h3>{page.text_table(table, title)}" for title, table in explanations(comparison)
     )
+    why = (page.plots(lengths, "pair", table=False) if lengths else "") + tables
     sections = [
         section("pays", "Does it pay", _conclusions(comparison)),
         *([section("gates", "Gates", _gates(comparison))] if comparison.gates else []),
         section("run", "What to run", _choices(comparison)),
-        section("speedup", "Speedup against the load", _CROSSINGS + page.plots(speedup, "stack", table=False)),
-        section("why", "Why: what a step emits, and what it has to", page.plots(lengths, "pair", table=False) + tables),
+        section("speedup", "Speedup against the load", _speedups(speedup)),
+        *([section("why", "Why: what a step emits, and what it has to", why)] if why else []),
         section("load", "Speed, throughput and acceptance", page.plots(loads, "pair", table=False)),
         section("levels", "Levels", _level_table(comparison) + _ratio_table(comparison)),
         section("setting", "Stands on", _remarks(comparison)),
     ]
     return "\n".join(sections), [*speedup, *lengths, *loads]
+
+
+def _speedups(charts: Sequence[Chart]) -> str:
+    """The chart of speedups, under how to read it: what of the following it shows."""
+    (chart,) = charts
+    around_one = chart.lines[-1].low is not None
+    said = (
+        "Above 1 an arm is faster.",
+        f"Bands: 95% intervals{'; around 1, how far the baseline may be from itself' if around_one else ''}.",
+        "Vertical lines: where an arm stops paying." if chart.marks else "",
+        "An arrow: how far an interval reaches that is cut off." if chart.top is not None else "",
+    )
+    caption = page.esc(" ".join(filter(None, said)))
+    return f'<p class="caption">{caption}</p>{page.plots(charts, "stack", table=False)}'
 
 
 def _choices(comparison: ArmsComparison) -> str:

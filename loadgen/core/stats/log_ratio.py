@@ -12,6 +12,9 @@ from loadgen.core.stats.student import critical
 
 METHOD = "variance between starts and between requests, t"
 
+FARTHEST_RATIO = 1e6
+"""An end of an interval that is farther from 1 than so many times is no bound, and is given as so many times."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRatio:
@@ -37,13 +40,18 @@ class LogRatio:
         return replace(self, log=self.log + math.log(factor))
 
     def estimate(self, confidence_ratio: float = 0.95) -> Estimate:
-        """The ratio with its interval, which is symmetric in the logarithm."""
+        """The ratio with its interval, which is symmetric in the logarithm.
+
+        Two starts that have nothing in common leave one degree of freedom, and ends beyond any float: an end stops at
+        `FARTHEST_RATIO`, or at the value where that is farther out.
+        """
         variance = (self.start_variance or 0.0) + self.request_variance
         half = critical(confidence_ratio, self.degrees) * math.sqrt(variance)
+        farthest = max(math.log(FARTHEST_RATIO), abs(self.log))
         return Estimate(
             value=math.exp(self.log),
-            low=math.exp(self.log - half),
-            high=math.exp(self.log + half),
+            low=math.exp(max(self.log - half, -farthest)),
+            high=math.exp(min(self.log + half, farthest)),
             confidence_ratio=confidence_ratio,
             method=METHOD,
             n=self.n,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from loadgen.core.stats.influence import LogStatistic, log_mean
-from loadgen.core.stats.log_ratio import log_ratio
+from loadgen.core.stats.log_ratio import FARTHEST_RATIO, log_ratio
 from loadgen.core.stats.student import critical
 
 
@@ -101,3 +101,15 @@ def test_identical_runs_have_a_point_for_an_interval() -> None:
     """Virtual time without noise: nothing varies, nothing is divided by zero."""
     estimate = log_ratio(starts(1.0, 1.0), starts(2.0, 2.0)).estimate()
     assert estimate.low == estimate.value == estimate.high == pytest.approx(2)
+
+
+def test_an_interval_without_bounds_is_finite() -> None:
+    """Of two starts one took fifty times as long: at one degree of freedom, as one level of many, the ends are beyond
+    any float, and still stand on both sides of the value."""
+    found = log_ratio(starts(0.03, 0.03), starts(0.03, 1.5))
+    for side in (found, found.inverse()):
+        estimate = side.estimate(1 - 0.05 / 32)
+        assert (estimate.low, estimate.high) == pytest.approx((1 / FARTHEST_RATIO, FARTHEST_RATIO))
+    beyond = found.times(1e9).estimate()
+    assert beyond.low <= beyond.value <= beyond.high
+    assert beyond.low < 1

@@ -278,14 +278,14 @@ def test_why_a_speedup_falls_is_said() -> None:
 def test_what_texts_say_is_said() -> None:
     """Both ways of being lossy, and that an arm which is not accused was only not caught."""
     eagle, lookup = explained_arms().arms
-    reference = "of those of the baseline's second start 97.5%, with a difference every 1600 words"
+    reference = "between two starts of the baseline 97.5% are, with a difference every 1600 words"
     assert losslessness_text(eagle) == (
-        "leaves answers alone as far as can be seen. Of them 97.5% are the baseline's to the end, with a difference"
-        f" every 1600 words; {reference} (p = 0.520)."
+        "leaves answers alone as far as can be seen. 97.5% of its answers are the baseline's word for word, with a"
+        f" difference every 1600 words; {reference} (p = 0.520)."
     )
     assert losslessness_text(lookup) == (
-        "is lossy: its answers leave the baseline's more than those leave one another. Of them 7.0% are the baseline's"
-        f" to the end, with a difference every 17.1 words; {reference} (p < 0.001)."
+        "is lossy: its answers leave the baseline's more than those leave one another. 7.0% of its answers"
+        f" are the baseline's word for word, with a difference every 17.1 words; {reference} (p < 0.001)."
     )
     found = lookup.losslessness
     assert found is not None

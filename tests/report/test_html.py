@@ -247,7 +247,7 @@ def test_odd_options_are_shown(analysis: Analysis, manifest: RunManifest) -> Non
 
 def colours(css: str, dark: bool) -> dict[str, str]:
     """The custom colours of one scheme."""
-    light_part, dark_part = css.split("@media (prefers-color-scheme: dark)", 1)
+    light_part, dark_part = css.split("@media screen and (prefers-color-scheme: dark)", 1)
     return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", dark_part.split("* {", 1)[0] if dark else light_part))
 
 

@@ -10,7 +10,7 @@ from loadgen.core.comparison.choice import Choice, Schedule
 from loadgen.core.comparison.crossover import Crossover, NoCrossover
 from loadgen.core.comparison.explanation import Cause
 from loadgen.core.comparison.gain import Gain
-from loadgen.core.comparison.losslessness import Agreement, Losslessness, Sampling
+from loadgen.core.comparison.losslessness import STATED_LOSS_RATIO, Agreement, Losslessness, Sampling
 from loadgen.core.comparison.verdict import FAMILY_ERROR_RATIO, Claim
 from loadgen.core.stats.bootstrap import Estimate
 from loadgen.report.comparison.standing import (
@@ -33,6 +33,7 @@ CLAIM_LEGEND = (
 TPOT = "tpot_s.mean"
 
 _COVERAGE_APART_RATIO = 0.05
+_AS_BASELINE = "of its answers are the baseline's word for word"
 
 
 def headline(comparison: ArmsComparison) -> Headline:
@@ -238,21 +239,28 @@ def losslessness_text(ladder: ArmLadder) -> str | None:
     found = ladder.losslessness
     if found is None:
         return None
-    if not found.lossy:
-        claim = "leaves answers alone as far as can be seen"
+    if found.cleared:
+        claim = f"leaves answers alone as far as can be seen: one word changed in {1 / STATED_LOSS_RATIO:.0f} would be"
+    elif not found.lossy:
+        claim = (
+            "has too few answers to tell whether it leaves them alone: one word changed in"
+            f" {1 / STATED_LOSS_RATIO:.0f} could go unseen"
+        )
     elif found.sampling is Sampling.SAMPLED and found.arm.identical_ratio > found.reference.identical_ratio:
         claim = "is lossy: its answers are more alike than the baseline's are"
     else:
         claim = "is lossy: its answers leave the baseline's more than those leave one another"
-    p_value = p_value_text(found)
+    p_value, left_out = p_value_text(found), ""
+    if found.left_out_ratio:
+        left_out = f" {percent(found.left_out_ratio)} of all answers are not compared: they failed, or call tools."
     return (
-        f"{claim}. Of them {_agreement_text(found.arm)}; of those of the baseline's second start"
-        f" {_agreement_text(found.reference, short=True)} (p {p_value if p_value.startswith('<') else f'= {p_value}'})."
+        f"{claim}. {_agreement_text(found.arm, _AS_BASELINE)}; between two starts of the baseline"
+        f" {_agreement_text(found.reference, 'are')} (p {p_value if p_value.startswith('<') else f'= {p_value}'}).{left_out}"
     )
 
 
-def _agreement_text(agreement: Agreement, *, short: bool = False) -> str:
-    text = percent(agreement.identical_ratio) + ("" if short else " are the baseline's to the end")
+def _agreement_text(agreement: Agreement, what: str) -> str:
+    text = f"{percent(agreement.identical_ratio)} {what}"
     if agreement.words_to_difference is None:
         return text
     return f"{text}, with a difference every {number(agreement.words_to_difference)} words"

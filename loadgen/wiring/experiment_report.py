@@ -69,7 +69,7 @@ class _ArmData:
     """What all runs of one planned arm left; texts by level and request, then by repeat."""
 
     runs: dict[LoadMode, list[ArmRun]] = field(default_factory=dict)
-    texts: dict[tuple[str, int], dict[int, str]] = field(default_factory=dict)
+    texts: dict[tuple[str, int], dict[int, str | None]] = field(default_factory=dict)
 
 
 def experiment_result(path: Path) -> ExperimentResult:
@@ -98,13 +98,20 @@ def experiment_result(path: Path) -> ExperimentResult:
         *missing_notes(plan, finished),
     ]
     texts = _losslessness(manifest, found)
+    if texts is not None:
+        notes += [
+            f"{arm.label}: its answers could not be compared with the baseline's: of each request one failed, calls"
+            " tools or is missing"
+            for arm, data in found.items()
+            if arm.role is Role.COMPARED and data.runs and arm.name not in texts
+        ]
     arms = {arm: _arm(manifest, folder, arm) for arm in plan.arms}
     return ExperimentResult(
         experiment_id=manifest.experiment_id,
         name=plan.name,
         started_at=manifest.started_at,
         ladders=tuple(
-            _comparison(mode, variable, manifest, found, arms, texts, notes)
+            _comparison(mode, variable, manifest, found, arms, texts or {}, notes)
             for mode, variable in _VARIABLES.items()
             if mode in found[plan.baseline].runs
         ),
@@ -116,8 +123,9 @@ def _add(data: _ArmData, cell: PlannedCell, run: RunFolder, late_s: float | None
     columns = Columns(run.load_manifest().slo)
     for record in run.records():
         columns.observe(record)
-        if record.text is not None and record.phase is Phase.MEASURE and record.outcome is Outcome.COMPLETED:
-            data.texts.setdefault((cell.level.name, record.seq), {})[cell.repeat] = record.text
+        if record.phase is Phase.MEASURE:
+            whole = record.outcome is Outcome.COMPLETED and not record.tool_calls  # whose arguments are not kept
+            data.texts.setdefault((cell.level.name, record.seq), {})[cell.repeat] = record.text if whole else None
     found = cell_of(columns.table(), summary, arm=cell.arm.name, level=cell.level.value, repeat=cell.repeat)
     data.runs.setdefault(cell.level.load.mode, []).append(ArmRun(cell=found, summary=summary))
 
@@ -175,12 +183,14 @@ def _arm(manifest: ExperimentManifest, folder: ExperimentFolder, planned: Planne
     )
 
 
-def _losslessness(manifest: ExperimentManifest, found: Mapping[PlannedArm, _ArmData]) -> Mapping[str, Losslessness]:
-    """Of the arms whose texts mean something; their draws are the same each time."""
+def _losslessness(
+    manifest: ExperimentManifest, found: Mapping[PlannedArm, _ArmData]
+) -> Mapping[str, Losslessness] | None:
+    """Of the arms whose texts mean something; their draws are the same each time. None where it was not asked for."""
     again = next((data for arm, data in found.items() if arm.role is Role.AGAIN), None)
     asked = manifest.file["losslessness"]
     if asked == "none" or again is None:
-        return {}
+        return None
     return losslessness(
         found[manifest.plan.baseline].texts,
         again.texts,

@@ -52,7 +52,16 @@ def explained_arms() -> ArmsComparison:
     lookup = Arm(name="ngram", label="N-gram (k = 7)", method="ngram", draft_tokens=7)
     again = Arm(name="baseline-again", label="Baseline again")
     agreed = Agreement(pairs=120, identical_ratio=0.975, shared_words=41.0, words_to_difference=1600.0)
-    found = Losslessness(sampling=Sampling.GREEDY, requests=60, arm=agreed, reference=agreed, p_value=0.52, lossy=False)
+    found = Losslessness(
+        sampling=Sampling.GREEDY,
+        requests=60,
+        left_out_ratio=0.0,
+        arm=agreed,
+        reference=agreed,
+        p_value=0.52,
+        lossy=False,
+        cleared=True,
+    )
     left = replace(agreed, identical_ratio=0.07, shared_words=10.0, words_to_difference=17.1)
     combined = CombinedBound(lookup_cost=2.9, cost_where_used=2.8, cost_every_step=2.6)
     bounds = Bounds(concurrency=1, draft_free=2.7, oracle_length=2.5, perfect_drafter=3.3, combined=combined)
@@ -76,7 +85,7 @@ def explained_arms() -> ArmsComparison:
         expected={eagle: {1.0: Expectation(speedup=2.3, break_even_length=1.3, bounds=bounds)}},
         losslessness={
             "eagle3": found,
-            "ngram": replace(found, arm=left, p_value=0.0001, lossy=True),
+            "ngram": replace(found, arm=left, p_value=0.0001, lossy=True, cleared=False),
         },
         price_per_hour=3.5,
         notes=("nothing of this was measured",),

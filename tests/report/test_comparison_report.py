@@ -280,8 +280,8 @@ def test_what_texts_say_is_said() -> None:
     eagle, lookup = explained_arms().arms
     reference = "between two starts of the baseline 97.5% are, with a difference every 1600 words"
     assert losslessness_text(eagle) == (
-        "leaves answers alone as far as can be seen. 97.5% of its answers are the baseline's word for word, with a"
-        f" difference every 1600 words; {reference} (p = 0.520)."
+        "leaves answers alone as far as can be seen: one word changed in 20 would be. 97.5% of its answers are the"
+        f" baseline's word for word, with a difference every 1600 words; {reference} (p = 0.520)."
     )
     assert losslessness_text(lookup) == (
         "is lossy: its answers leave the baseline's more than those leave one another. 7.0% of its answers"
@@ -294,6 +294,20 @@ def test_what_texts_say_is_said() -> None:
     assert words is not None
     assert words.startswith("is lossy: its answers are more alike than the baseline's are.")
     assert losslessness_text(replace(lookup, losslessness=None)) is None
+
+
+def test_answers_that_are_too_few_or_not_compared_are_said() -> None:
+    """An arm that is not lossy by the test is not cleared by that; nor are answers that no text was seen of."""
+    eagle, _ = explained_arms().arms
+    assert eagle.losslessness is not None
+    words = losslessness_text(
+        replace(eagle, losslessness=replace(eagle.losslessness, cleared=False, left_out_ratio=0.25))
+    )
+    assert words is not None
+    assert words.startswith(
+        "has too few answers to tell whether it leaves them alone: one word changed in 20 could go unseen."
+    )
+    assert words.endswith(" 25.0% of all answers are not compared: they failed, or call tools.")
 
 
 def test_what_to_run_is_said_and_can_be_pasted() -> None:

@@ -11,7 +11,14 @@ import pytest
 
 from loadgen.adapters.store.experiment_folder import CELLS, ExperimentFolder
 from loadgen.cli.app import run_command_line
-from loadgen.core.comparison.losslessness import FIRST_WORDS, LOSSY_ERROR_RATIO, PERMUTATIONS, Sampling
+from loadgen.core.comparison.losslessness import (
+    FIRST_WORDS,
+    LOSSY_ERROR_RATIO,
+    PERMUTATIONS,
+    POWER_RATIO,
+    STATED_LOSS_RATIO,
+    Sampling,
+)
 from loadgen.core.errors import StoreError
 from loadgen.wiring.experiment_report import experiment_result
 from tests.wiring.experiments import experiment_file, little, run
@@ -143,6 +150,8 @@ def test_the_figures_of_the_test_are_those_in_the_document() -> None:
     assert f"how many of the first {FIRST_WORDS} words they share" in text
     assert f"held against {PERMUTATIONS:,} draws" in text
     assert f"at most {LOSSY_ERROR_RATIO * 100:.0f} % of experiments accuse any lossless arm" in text
+    assert f"had it changed {STATED_LOSS_RATIO * 100:.0f} % of its words" in text
+    assert f"lossy in at least {POWER_RATIO * 100:.0f} % of 100 such draws" in text
 
 
 SERVER = {"gpu": "h100", "target": "llama-3.1-8b", "workload": "chat"}

@@ -1,8 +1,9 @@
 """Whether an arm leaves answers alone: its texts held against the baseline's, as the baseline's are against its own."""
 
+import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import takewhile
 from typing import TypeAlias
@@ -17,13 +18,23 @@ claimed of speed in one report."""
 FIRST_WORDS = 8
 """Sampled answers are compared by so many first words: after the first difference nothing is comparable any more."""
 
+STATED_LOSS_RATIO = 0.05
+"""The loss that an arm is cleared of: words changed, of all."""
+
+POWER_RATIO = 0.8
+"""An arm is cleared when that loss, had there been it, would have been seen with at least this probability."""
+
 PERMUTATIONS = 10_000
 _AT_ONCE = 2_000_000
+_TRIALS = 100
+_TILTS = np.geomspace(0.003, 100, 32)
 
-Texts: TypeAlias = Mapping[tuple[str, int], Mapping[int, str]]
-"""The answers of one arm: for each request, by its level's name and its `seq`, its texts by repeat."""
+Texts: TypeAlias = Mapping[tuple[str, int], Mapping[int, str | None]]
+"""The answers of one arm: for each request, by its level's name and its `seq`, its texts by repeat; None for an answer
+that its text does not tell (it failed, or calls tools)."""
 
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\s\u3040-\u30ff\u3400-\u9fff]+")
+_WORD = re.compile(r"\s*(?:[\u3040-\u30ff\u3400-\u9fff]|[^\s\u3040-\u30ff\u3400-\u9fff]+)|\s+")
+"""With the blanks before it, so that answers are the same only where their blanks are."""
 
 
 class Sampling(StrEnum):
@@ -53,15 +64,19 @@ class Losslessness:
     """An arm's answers against those of the baseline, and the baseline's against those of its second start.
 
     `p_value` is how often chance alone would set them as far apart, without regard to other arms; `lossy` is the claim,
-    for all arms together.
+    for all arms together. `cleared`: not lossy, and a loss of `STATED_LOSS_RATIO` on top would most likely have been
+    seen; an arm that is neither had too few answers to tell. `left_out_ratio` is the share of answers that could not be
+    compared, since one of the three failed, calls tools or is missing.
     """
 
     sampling: Sampling
     requests: int
+    left_out_ratio: float
     arm: Agreement
     reference: Agreement
     p_value: float
     lossy: bool
+    cleared: bool
 
 
 def losslessness(
@@ -71,75 +86,102 @@ def losslessness(
 
     An arm is called lossy when its p-value holds against `LOSSY_ERROR_RATIO` by Holm's procedure over all arms.
     """
-    found = {name: _tested(baseline, again, texts, sampling, rng) for name, texts in arms.items()}
-    tested = {name: each for name, each in found.items() if each is not None}
+    triples = {name: found for name, texts in arms.items() if (found := _triples(baseline, again, texts)) is not None}
+    p_values = {name: _p_value(each.excess(sampling), sampling, rng) for name, each in triples.items()}
     lossy: set[str] = set()
-    for place, name in enumerate(sorted(tested, key=lambda name: tested[name][0])):
-        if tested[name][0] > LOSSY_ERROR_RATIO / (len(tested) - place):
+    for place, name in enumerate(sorted(p_values, key=lambda name: p_values[name])):
+        if p_values[name] > LOSSY_ERROR_RATIO / (len(p_values) - place):
             break
         lossy.add(name)
     return {
         name: Losslessness(
             sampling=sampling,
-            requests=requests,
-            arm=arm,
-            reference=reference,
-            p_value=p_value,
+            requests=each.requests,
+            left_out_ratio=each.left_out_ratio,
+            arm=_agreement(each, 1, 2),
+            reference=_agreement(each, 0),
+            p_value=p_values[name],
             lossy=name in lossy,
+            cleared=name not in lossy and _power_ratio(each, sampling, len(triples), rng) >= POWER_RATIO,
         )
-        for name, (p_value, requests, arm, reference) in tested.items()
+        for name, each in triples.items()
     }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Pair:
-    """Two answers to one request: words before the first difference, and of the longer one in all."""
+class _Triples:
+    """Three answers a row (baseline, again, arm), as pairs in columns: the first two, the first and the last, the last
+    two. `shared` are the words before the first difference, `longest` those of the longer answer; `request` numbers the
+    requests from 0, each with a row for each repeat.
+    """
 
-    shared: int
-    longest: int
+    request: NDArray[np.int64]
+    shared: NDArray[np.int64]
+    longest: NDArray[np.int64]
+    left_out_ratio: float
 
     @property
-    def identical(self) -> bool:
-        return self.shared == self.longest
+    def requests(self) -> int:
+        return int(self.request[-1]) + 1
 
-    def score(self, sampling: Sampling) -> float:
-        """What agreement is judged by: the shared share of greedy answers, the shared first words of sampled ones."""
+    def excess(self, sampling: Sampling) -> NDArray[np.float64]:
+        """A row a request: how much better than all three two of its answers agree, its repeats averaged.
+
+        What agreement is judged by is the shared share of greedy answers, the shared first words of sampled ones.
+        """
         if sampling is Sampling.SAMPLED:
-            return min(self.shared, FIRST_WORDS)
-        return self.shared / self.longest if self.longest else 1.0
+            scores = np.minimum(self.shared, FIRST_WORDS).astype(np.float64)
+        else:
+            scores = np.where(self.longest > 0, self.shared / np.maximum(self.longest, 1), 1.0)
+        rows = np.zeros((self.requests, 3))
+        np.add.at(rows, self.request, scores)
+        rows /= np.bincount(self.request)[:, None]
+        excess: NDArray[np.float64] = rows - rows.mean(axis=1, keepdims=True)
+        return excess
+
+    def with_loss(self, rng: np.random.Generator) -> "_Triples":
+        """As though the arm had changed `STATED_LOSS_RATIO` of its words beside what it did: the first of them ends
+        what an answer shares with others, at the same word in all repeats."""
+        kept = rng.geometric(STATED_LOSS_RATIO, size=self.requests)[self.request] - 1
+        shared = self.shared.copy()
+        shared[:, 1:] = np.minimum(shared[:, 1:], kept[:, None])
+        return replace(self, shared=shared)
 
 
-def _tested(
-    baseline: Texts, again: Texts, arm: Texts, sampling: Sampling, rng: np.random.Generator
-) -> tuple[float, int, Agreement, Agreement] | None:
-    """A permutation test over requests, whose three answers (baseline, again, arm) would be exchangeable if the arm
-    were lossless: which of them is the odd one out is drawn anew for each request, the same for all of its repeats.
-
-    One-sided for greedy answers, which can only agree less; sampled ones also agree too much when a verifier prefers
-    likely tokens.
-    """
-    rows, itself, against = [], list[_Pair](), list[_Pair]()
-    for request in baseline:
-        answers = [side.get(request, {}) for side in (baseline, again, arm)]
-        triples = [
-            [side[repeat] for side in answers] for repeat in answers[0] if all(repeat in side for side in answers)
-        ]
-        pairs = [(_pair(one, two), _pair(one, odd), _pair(two, odd)) for one, two, odd in triples]
-        if pairs:
-            rows.append(np.mean([[pair.score(sampling) for pair in each] for each in pairs], axis=0))
-            itself += [each[0] for each in pairs]
-            against += [pair for each in pairs for pair in each[1:]]
-    if not rows:
+def _triples(baseline: Texts, again: Texts, arm: Texts) -> _Triples | None:
+    """The answers that all three have; None without any."""
+    request, shared, longest = list[int](), list[list[int]](), list[list[int]]()
+    compared = asked = 0
+    for key in dict.fromkeys((*baseline, *again, *arm)):
+        sides = [side.get(key, {}) for side in (baseline, again, arm)]
+        repeats = dict.fromkeys(repeat for side in sides for repeat in side)
+        asked += len(repeats)
+        place = request[-1] + 1 if request else 0
+        for repeat in repeats:
+            one, two, odd = (side.get(repeat) for side in sides)
+            if one is None or two is None or odd is None:
+                continue
+            compared += 1
+            pairs = [_pair(one, two), _pair(one, odd), _pair(two, odd)]
+            request.append(place)
+            shared.append([pair[0] for pair in pairs])
+            longest.append([pair[1] for pair in pairs])
+    if not compared:
         return None
-    scores = np.array(rows)
-    excess = scores - scores.mean(axis=1, keepdims=True)
-    return _p_value(excess, sampling, rng), len(rows), _agreement(against), _agreement(itself)
+    return _Triples(
+        request=np.array(request),
+        shared=np.array(shared),
+        longest=np.array(longest),
+        left_out_ratio=1 - compared / asked,
+    )
 
 
 def _p_value(excess: NDArray[np.float64], sampling: Sampling, rng: np.random.Generator) -> float:
-    """`excess` has a row a request: how much better than all three two of its answers agree, the baseline's first.
+    """A permutation test over requests, whose three answers would be exchangeable if the arm were lossless: which of
+    them is the odd one out is drawn anew for each request, the same for all of its repeats.
 
-    Draws that come to the same as what was seen count as such, whatever rounding says.
+    One-sided for greedy answers, which can only agree less; sampled ones also agree too much when a verifier prefers
+    likely tokens. Draws that come to the same as what was seen count as such, whatever rounding says.
     """
     seen = float(excess[:, 0].sum())
     requests = np.arange(len(excess))
@@ -154,20 +196,43 @@ def _p_value(excess: NDArray[np.float64], sampling: Sampling, rng: np.random.Gen
     return (1 + beyond) / (1 + PERMUTATIONS)
 
 
-def _pair(one: str, other: str) -> _Pair:
+def _power_ratio(triples: _Triples, sampling: Sampling, arms: int, rng: np.random.Generator) -> float:
+    """How often the stated loss would have had the arm called lossy, by Holm's first and hardest step.
+
+    The p-value of a trial is bounded by Chernoff's inequality, which costs no draws and holds for few requests, too: of
+    k answers that all leave two equal ones it makes 3^-k, the least that the test can come to.
+    """
+    error_ratio = LOSSY_ERROR_RATIO / arms / (2 if sampling is Sampling.SAMPLED else 1)
+    caught = 0
+    for _ in range(_TRIALS):
+        excess = triples.with_loss(rng).excess(sampling)
+        moments = sum(np.log(np.exp(_TILTS[:, None, None] * part).mean(axis=2)).sum(axis=1) for part in _parts(excess))
+        caught += bool(np.min(moments - _TILTS * excess[:, 0].sum()) <= math.log(error_ratio) + 1e-9)
+    return caught / _TRIALS
+
+
+def _parts(rows: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
+    """The rows a few at a time, which bounds the memory."""
+    at_once = _AT_ONCE // (3 * len(_TILTS))
+    return (rows[begin : begin + at_once] for begin in range(0, len(rows), at_once))
+
+
+def _pair(one: str, other: str) -> tuple[int, int]:
+    """The words before the first difference, and those of the longer answer; as many only when the two are equal."""
+    first = _WORD.findall(one)
     if one == other:
-        words = len(_WORD.findall(one))
-        return _Pair(shared=words, longest=words)
-    first, second = _WORD.findall(one), _WORD.findall(other)
+        return len(first), len(first)
+    second = _WORD.findall(other)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
-    return _Pair(shared=shared, longest=max(len(first), len(second)))
+    return shared, max(len(first), len(second))
 
 
-def _agreement(pairs: Sequence[_Pair]) -> Agreement:
-    differing = sum(not pair.identical for pair in pairs)
+def _agreement(triples: _Triples, *columns: int) -> Agreement:
+    shared = triples.shared[:, columns]
+    differing = int(np.count_nonzero(shared < triples.longest[:, columns]))
     return Agreement(
-        pairs=len(pairs),
-        identical_ratio=1 - differing / len(pairs),
-        shared_words=float(np.median([pair.shared for pair in pairs])),
-        words_to_difference=(sum(pair.shared for pair in pairs) + differing) / differing if differing else None,
+        pairs=shared.size,
+        identical_ratio=1 - differing / shared.size,
+        shared_words=float(np.median(shared)),
+        words_to_difference=(int(shared.sum()) + differing) / differing if differing else None,
     )

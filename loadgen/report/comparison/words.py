@@ -252,10 +252,11 @@ def losslessness_text(ladder: ArmLadder) -> str | None:
         claim = "is lossy: its answers leave the baseline's more than those leave one another"
     p_value, left_out = p_value_text(found), ""
     if found.left_out_ratio:
-        left_out = f" {percent(found.left_out_ratio)} of all answers are not compared: they failed, or call tools."
+        left_out = f". {percent(found.left_out_ratio)} of all answers are not compared: they failed, or call tools"
     return (
         f"{claim}. {_agreement_text(found.arm, _AS_BASELINE)}; between two starts of the baseline"
-        f" {_agreement_text(found.reference, 'are')} (p {p_value if p_value.startswith('<') else f'= {p_value}'}).{left_out}"
+        f" {_agreement_text(found.reference, 'are')}"
+        f" (p {p_value if p_value.startswith('<') else f'= {p_value}'}){left_out}."
     )
 
 

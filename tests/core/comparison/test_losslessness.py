@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from loadgen.core.comparison.losslessness import LOSSY_ERROR_RATIO, Losslessness, Sampling, losslessness
+from loadgen.core.comparison.losslessness import LOSSY_ERROR_RATIO, POWER_RATIO, Losslessness, Sampling, losslessness
 from loadgen.sim.server.exchange import Asked, Route
 from loadgen.sim.server.language import LanguageModel
 
@@ -169,6 +169,64 @@ def test_a_claim_that_is_settled_makes_the_next_one_easier() -> None:
     assert LOSSY_ERROR_RATIO / 3 < found["doubtful"].p_value < LOSSY_ERROR_RATIO
     assert found["doubtful"].lossy
     assert found["clear"].lossy
+
+
+@pytest.mark.parametrize(("requests", "words", "cleared"), [(2, 200, False), (4, 200, False), (5, 200, True)])
+def test_an_arm_is_cleared_when_the_test_could_have_accused_it(requests: int, words: int, cleared: bool) -> None:
+    """Of four requests the least p-value is 3^-4, which accuses nobody, so it clears nobody; of five long answers one
+    word changed in twenty leaves the baseline's for certain."""
+    base = same(" ".join(map(str, range(words))), requests=requests)
+    found = judged(base, baseline=base)
+    assert (found.lossy, found.cleared) == (False, cleared)
+
+
+def test_few_wholly_wrong_answers_are_no_clearance() -> None:
+    """All of four are wrong, and the test cannot say so; nor does it say that they are right."""
+    base, wrong = same("a b c d e f", requests=4), same("g h i j k l", requests=4)
+    found = judged(wrong, baseline=base)
+    assert found.arm.identical_ratio == 0
+    assert (found.lossy, found.cleared) == (False, False)
+    assert judged(same("g h", requests=9), baseline=same("a b", requests=9)).lossy
+
+
+def test_short_answers_clear_only_in_numbers() -> None:
+    """One word in twenty changed is seen in few answers of two words."""
+    assert not judged(same("a b", requests=30), baseline=same("a b", requests=30)).cleared
+    assert judged(same("a b", requests=300), baseline=same("a b", requests=300)).cleared
+
+
+def test_more_arms_make_a_clearance_harder() -> None:
+    """As they make a claim harder: what would be accused alone would not be among ten."""
+    base = same(" ".join(map(str, range(200))), requests=5)
+    arms = {f"arm {place}": base for place in range(10)}
+    found = losslessness(base, base, arms, Sampling.GREEDY, np.random.default_rng(1))
+    assert not any(each.cleared for each in found.values())
+
+
+def test_the_stated_loss_is_seen_where_an_arm_is_cleared() -> None:
+    """On the language model: what clears the exact arm catches one that changes a token in twenty, and sampled answers
+    of the same number, which part anyway, clear nobody."""
+    assert drawn(EXACT, Sampling.GREEDY, seed=1, requests=40).cleared
+    caught = [drawn(LOSSY, Sampling.GREEDY, seed=seed, requests=40).lossy for seed in range(10)]
+    assert np.mean(caught) >= POWER_RATIO
+    assert not drawn(EXACT, Sampling.SAMPLED, seed=1, requests=40).cleared
+
+
+@pytest.mark.parametrize("other", ["a\n  b c", "a\nb  c", "a\nb c\n", " a\nb c"])
+def test_blanks_are_part_of_an_answer(other: str) -> None:
+    """Indentation is what Python code means; answers are the same only where their blanks are."""
+    found = judged(same(other), baseline=same("a\nb c"))
+    assert found.arm.identical_ratio == 0
+    assert found.lossy
+
+
+def test_answers_without_a_text_are_left_out_and_counted() -> None:
+    """A request that failed or called a tool is no agreement."""
+    arm: dict[tuple[str, int], dict[int, str | None]] = {key: {0: "one two"} for key in same("one two")}
+    for request in range(5):
+        arm["c1", request] = {0: None}
+    found = losslessness(same("one two"), same("one two"), {"arm": arm}, Sampling.GREEDY, np.random.default_rng(1))
+    assert (found["arm"].requests, found["arm"].left_out_ratio) == (15, 0.25)
 
 
 @pytest.mark.parametrize("sampling", Sampling)

@@ -14,25 +14,29 @@ from loadgen.wiring.probe import check_local_gpus
 
 def check_servers(experiment: ExperimentFile, plan: Plan) -> None:
     """Raises ConfigError for a profile, a program, a variable, GPUs or Docker Compose that are not there."""
-    for fault in _faults(experiment, plan):
-        raise fault
+    for where, cause in _faults(experiment, plan):
+        raise ConfigError(f"{where}: {cause}")
 
 
 def missing_here(experiment: ExperimentFile, plan: Plan) -> tuple[str, ...]:
-    """The same as sentences, all of them: a plan may be made where it is not run."""
-    return tuple(dict.fromkeys(f"cannot be run here: {fault}" for fault in _faults(experiment, plan)))
+    """The same as sentences, one a cause: a plan may be made where it is not run."""
+    found: dict[str, list[str]] = {}
+    for where, cause in _faults(experiment, plan):
+        found.setdefault(cause, []).append(where)
+    return tuple(f"cannot be run here: {', '.join(places)}: {cause}" for cause, places in found.items())
 
 
-def _faults(experiment: ExperimentFile, plan: Plan) -> Iterator[ConfigError]:
+def _faults(experiment: ExperimentFile, plan: Plan) -> Iterator[tuple[str, str]]:
+    """Where in the file, and what is missing."""
     try:
         check_local_gpus(experiment.session_options())
     except ConfigError as fault:
-        yield fault
+        yield "local_gpus", str(fault)
     for name in dict.fromkeys(arm.of for arm in plan.arms):
         try:
             _check_server(experiment.arms[name], start_timeout_s=experiment.start_timeout)
         except ConfigError as fault:
-            yield ConfigError(f"arms.{name}: {fault}")
+            yield f"arms.{name}", str(fault)
 
 
 def _check_server(section: ArmSection, *, start_timeout_s: float) -> None:

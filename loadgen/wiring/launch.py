@@ -135,8 +135,8 @@ def _engine_command(arm: ArmSection, variables: Mapping[str, str], *, forced_len
     program = command.arguments[0]
     if shutil.which(program, path=command.environment.get("PATH")) is None:
         raise ConfigError(
-            f"profile {arm.profile}: {program} is not on the PATH; install the engine, or say `launch: compose` to run"
-            " its image or `launch: sim` to simulate it"
+            f"{program} is not on the PATH; install the engine, or say `launch: compose` to run its image or"
+            " `launch: sim` to simulate it"
         )
     return replace(command, gpu=takes_nvidia(find_profile(arm.profile).profile))
 
@@ -157,10 +157,7 @@ def _composed(
     """
     assert arm.profile is not None
     profile = find_profile(arm.profile).profile
-    try:
-        check_compose(variables)
-    except ConfigError as fault:
-        raise ConfigError(f"profile {arm.profile}: {fault}") from None
+    check_compose(variables)
     file, env_file = log.parent / "compose.yaml", env_file_in(Path())
     service = ComposeService(
         file=file,

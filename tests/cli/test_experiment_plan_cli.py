@@ -69,3 +69,19 @@ def test_a_wrong_file_is_an_error_with_its_line(tmp_path: Path, capsys: pytest.C
     assert said.out == ""
     assert said.err.startswith(f"loadgen: {path}:26: repeats: ")
     assert len(said.err.splitlines()) == 1
+
+
+def test_what_this_machine_lacks_is_said_and_no_fault(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once for all arms that lack it: the engine, or Docker Compose."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    text = (EXAMPLES / "profiles.yaml").read_text().replace("prompts.jsonl", str(EXAMPLES / "prompts.jsonl"), 1)
+    for launch, missing in (
+        ("process", "vllm is not on the PATH; install the engine, or say `launch: compose`"),
+        ("compose", "launch: compose takes Docker with its Compose plugin, and there is no `docker` here"),
+    ):
+        (tmp_path / "mine.yaml").write_text(text.replace("launch: process", f"launch: {launch}"))
+        notes = json.loads(printed(capsys, str(tmp_path / "mine.yaml"), "--json"))["notes"]
+        assert notes[0].startswith(f"cannot be run here: arms.baseline, arms.ngram, arms.eagle3: {missing}")
+        assert len([note for note in notes if "cannot be run here" in note]) == 1

@@ -203,7 +203,7 @@ async def test_compose_is_given_a_file_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("launch", "message"),
     [
-        ("process", "profile llama-3.1-8b-eagle3: vllm is not on the PATH; .*`launch: compose`.*`launch: sim`"),
+        ("process", "^vllm is not on the PATH; .*`launch: compose`.*`launch: sim`"),
         ("compose", "launch: compose takes Docker with its Compose plugin, and there is no `docker` here"),
     ],
 )
@@ -217,7 +217,7 @@ def test_docker_without_compose_is_told_from_a_refusal(tmp_path: Path) -> None:
     """What Docker says, and what to install."""
     docker = fake_docker(tmp_path)
     docker.write_text("#!/bin/sh\necho \"docker: 'compose' is not a docker command.\" >&2\nexit 1\n")
-    with pytest.raises(ConfigError, match=r"'compose' is not a docker command\.\. Install the plugin"):
+    with pytest.raises(ConfigError, match=r"'compose' is not a docker command\. Install the plugin"):
         launcher(tmp_path, "eagle3", text=FILE + "launch: compose\n", variables={"PATH": str(docker.parent)})
 
 

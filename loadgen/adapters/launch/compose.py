@@ -108,7 +108,8 @@ def check_compose(environment: Mapping[str, str], compose: Sequence[str] = DOCKE
     if done.returncode != 0:
         said = next(iter((done.stderr.strip() or done.stdout.strip()).splitlines()), f"exit status {done.returncode}")
         raise ConfigError(
-            f"{needed}; `{' '.join(line)}` says: {said}. Install the plugin, docker-compose-plugin in Docker's packages"
+            f"{needed}; `{' '.join(line)}` says: {said.rstrip('.')}. Install the plugin, which Docker's packages call"
+            " docker-compose-plugin"
         )
 
 

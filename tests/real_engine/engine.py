@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -130,6 +131,60 @@ class Server:
         except (URLError, OSError):
             return False
         return True
+
+
+class FrontEnd:
+    """One address before a server that may be replaced: connections are passed on to whoever serves at the time.
+
+    Those that come while nobody serves are kept waiting, as a balancer before a deployment does.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._backend: str | None = server.url
+        self._changed = threading.Condition()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def __enter__(self) -> "FrontEnd":
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.lead_to(None)
+        self._listener.close()
+
+    def lead_to(self, server: Server | None) -> None:
+        """New connections go there; None: they wait."""
+        with self._changed:
+            self._backend = None if server is None else server.url
+            self._changed.notify_all()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._backend is not None)
+            assert self._backend is not None
+            port = int(self._backend.rpartition(":")[2])
+        with client, suppress(OSError), socket.create_connection(("127.0.0.1", port)) as backend:
+            upward = threading.Thread(target=_pass_on, args=(client, backend), daemon=True)
+            upward.start()
+            _pass_on(backend, client)
+            upward.join()
+
+
+def _pass_on(source: socket.socket, sink: socket.socket) -> None:
+    """Until one side ends; then both are told."""
+    with suppress(OSError):
+        while data := source.recv(65_536):
+            sink.sendall(data)
+    for end in (source, sink):
+        with suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
 
 
 def eventually(look: Callable[[], Any], what: str, *, within_s: float = SETTLE_S) -> Any:

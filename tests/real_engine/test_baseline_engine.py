@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import os
+import re
 import shutil
 import signal
 import subprocess
@@ -21,6 +23,7 @@ from tests.real_engine.engine import (
     REPOSITORY,
     Counters,
     Done,
+    FrontEnd,
     Server,
     check_token_counts,
     counted,
@@ -392,3 +395,34 @@ def test_the_simulated_server_answers_in_the_same_shapes(server: Server) -> None
     """Asked the same, both give answers of one outline, refuse in the same words and show the same metrics."""
     with simulated("baseline") as simulator:
         assert differences(server.url, simulator) == {}
+
+
+def test_a_restart_inside_the_window_is_found(server: Server, tmp_path: Path) -> None:
+    """SIGKILL at the end of this file, and a new server in its place: counters are null, and the time is told."""
+    before = server.counters()
+    with FrontEnd(server) as front:
+        command = loadgen_command(
+            *("run", "--url", front.url, "--endpoint", "completions", "--concurrency", 2, "--num-requests", 24),
+            *("--input-tokens", 20, "--output-tokens", 24, "--ignore-eos", "--scrape-interval", "0.5s"),
+            *("--out", tmp_path / "runs", "--json", "--no-progress"),
+        )
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=REPOSITORY)
+        try:
+            server.settled(before, 6)
+            front.lead_to(None)
+            os.killpg(server.process.pid, signal.SIGKILL)
+            with serve("baseline", tmp_path / "again.log") as again:
+                front.lead_to(again)
+                stdout, stderr = process.communicate(timeout=120)
+        finally:
+            process.kill()
+            process.wait()
+    done = Done(process.returncode, stdout, stderr, tmp_path / "runs")
+    assert done.code == 0, done.stderr
+    requests, told = done.result["requests"], done.result["server"]
+    assert requests["completed"] + requests["failed"] == 24
+    assert 1 <= requests["failed"] <= 2
+    (finding,) = [each for each in done.result["verdict"]["findings"] if each["kind"] == "server_restarted"]
+    first_s, last_s = map(float, re.findall(r"between ([\d.]+) s and ([\d.]+) s", finding["evidence"])[0])
+    assert 0 < first_s < last_s < done.result["duration_s"]
+    assert (told["generation_tokens_delta"], told["prompt_tokens_delta"]) == (None, None)

@@ -86,7 +86,7 @@ def level_doubts(found: Iterable[tuple[float, Iterable[Finding]]]) -> list[Doubt
             severity=severity,
             kind=kind,
             advice=advice,
-            seen=tuple((", ".join(levels), evidence) for evidence, levels in by_evidence.items()),
+            seen=tuple((", ".join(dict.fromkeys(levels)), evidence) for evidence, levels in by_evidence.items()),
         )
         for (severity, kind), by_advice in sorted(groups.items(), key=lambda item: _ORDER.index(item[0][0]))
         for advice, by_evidence in by_advice.items()

@@ -99,7 +99,7 @@ def test_doubts_about_probes_stand_below_the_headline() -> None:
     busy = Finding(kind="client_busy", severity="warning", evidence=f"late {HOSTILE}", advice="Give it a free core.")
 
     def doubted(step: Step) -> Run:
-        run = made_run(100 if step.level < 3 else 10, 100)
+        run = made_run(100 if step.level < 3 else 10, 100) if step.repeat > 1 or step.level != 2 else made_run(88, 100)
         return replace(run, summary=replace(run.summary, findings=(busy,))) if step.level == 2 else run
 
     asked = search()

@@ -245,7 +245,7 @@ def ladder_charts(sweep: Sweep) -> list[Chart]:
             kind="level",
             unit=unit,
             x=x,
-            lines=lines,
+            lines=tuple(line for line in lines if any(value is not None for value in line.values)),
             x_label=x_label,
             log_x=log_x,
             choose_scale=choose_scale,

@@ -231,3 +231,15 @@ def test_a_line_without_values_is_left_out(analysis: Analysis) -> None:
         chart for chart in time_charts(replace(analysis.summary, time_series=series)) if chart.id == "time-ttft"
     )
     assert [line.label for line in ttft.lines] == ["p50"]
+
+
+def test_a_percentile_that_no_level_of_a_ladder_has_is_no_line(sweep: Sweep) -> None:
+    """Nor an entry of the legend."""
+    levels = []
+    for level in sweep.levels:
+        latency = level.summary.latency
+        few = replace(latency, ttft_s=replace(latency.ttft_s, p95=None))
+        levels.append(replace(level, summary=replace(level.summary, latency=few)))
+    charts = {chart.id: chart for chart in ladder_charts(replace(sweep, levels=tuple(levels)))}
+    assert [line.label for line in charts["ladder-ttft_s"].lines] == ["p50"]
+    assert [line.label for line in charts["ladder-tpot_s"].lines] == ["p50", "p95"]

@@ -151,7 +151,7 @@ def _plot(chart: Chart) -> str:
     )
 
 
-MOST_ROWS = 24
+MOST_ROWS = 40
 """A table of more rows scrolls by itself under its head."""
 
 FULL = ' class="full"'

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
@@ -11,13 +12,21 @@ from typing import Any, TypeVar, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
+from yaml.constructor import ConstructorError
 
+from loadgen.adapters.servers.redaction import without_secrets
 from loadgen.core.errors import ConfigError
+from loadgen.report.words import printable
 
 KeyPath = tuple[str | int, ...]
 """Keys and places in lists from the top of the file down to a value."""
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
+
+_MOST_VALUES = 100_000
+"""In a file with its aliases written out: a few lines of them can stand for more than any memory holds."""
+_MOST_DIGITS = 64
+_SHOWN_CHARACTERS = 200
 
 
 class FieldError(ValueError):
@@ -38,11 +47,24 @@ class YamlFile:
 
     def where(self, *keys: str | int) -> str:
         """`file:line: a.b` for people."""
-        return f"{self.path}:{self.line_of(*keys)}" + (f": {'.'.join(map(str, keys))}" if keys else "")
+        return f"{self.path}:{self.line_of(*keys)}" + (f": {_named(keys)}" if keys else "")
 
     def line_of(self, *keys: str | int) -> int:
         """The line of a key, or of the nearest one above it that is there."""
         return next((self.lines[keys[:depth]] for depth in range(len(keys), 0, -1) if keys[:depth] in self.lines), 1)
+
+
+class _Loader(yaml.SafeLoader):
+    """The library's, with a place in every error: what does not fit its tag fails there in many ways."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        kind = node.tag.rpartition(":")[2]
+        if kind == "int" and len(node.value) > _MOST_DIGITS:
+            raise ConstructorError(problem=f"a number of more than {_MOST_DIGITS} digits", problem_mark=node.start_mark)
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
+            raise ConstructorError(problem=f"this is no {kind}", problem_mark=node.start_mark) from None
 
 
 def load_yaml(path: Path) -> YamlFile:
@@ -57,12 +79,16 @@ def load_yaml(path: Path) -> YamlFile:
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: expected text in UTF-8") from None
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        values = yaml.safe_load(text)
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        if node is not None:
+            _expanded_size(node, path, {})
+        marked = [] if node is None else list(_keys(node, ()))  # before `<<` is written out in the nodes
+        values = None if node is None else loader.construct_document(node)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
-        problem = getattr(error, "problem", None) or "this cannot be read"
+        problem = printable(getattr(error, "problem", None) or "this cannot be read")
         raise ConfigError(f"{where}: not YAML: {problem}") from None
     except RecursionError:
         raise ConfigError(f"{path}: nested too deeply to be read") from None
@@ -71,9 +97,9 @@ def load_yaml(path: Path) -> YamlFile:
     if not isinstance(node, yaml.MappingNode) or not isinstance(values, dict):
         raise ConfigError(f"{path}:1: expected `name: value` lines")
     lines: dict[KeyPath, int] = {}
-    for keys, line in _keys(node, ()):
+    for keys, line in marked:
         if keys in lines:
-            raise ConfigError(f"{path}:{line}: {'.'.join(map(str, keys))} stands twice, first in line {lines[keys]}")
+            raise ConfigError(f"{path}:{line}: {_named(keys)} stands twice, first in line {lines[keys]}")
         lines[keys] = line
     return YamlFile(path=path, values={str(key): value for key, value in values.items()}, lines=lines)
 
@@ -144,7 +170,18 @@ def _explained(problem: ErrorDetails, file: YamlFile, model: type[BaseModel]) ->
         case "value_error":
             return line, f"{where}: {message}"
         case _:
-            return line, f"{where}: {message}, got {problem['input']!r}"
+            return line, f"{where}: {message}, got {_shown(problem['input'], *keys)}"
+
+
+def _named(keys: KeyPath) -> str:
+    return printable(".".join(map(str, keys)))
+
+
+def _shown(value: Any, *keys: str | int) -> str:
+    """What stands there, for people: without secrets, and not all of it."""
+    name = next((key for key in reversed(keys) if isinstance(key, str)), "")
+    text = printable(repr(without_secrets(value, name)))
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
 
 
 def _fields(model: type[BaseModel], keys: KeyPath) -> list[str]:
@@ -173,7 +210,7 @@ def _keys(node: yaml.Node, above: KeyPath, seen: set[int] | None = None) -> Iter
     seen.add(id(node))
     children: list[tuple[str | int, yaml.Node, yaml.Node]]
     if isinstance(node, yaml.MappingNode):
-        children = [(str(key.value), key, value) for key, value in node.value]
+        children = [(_name(key), key, value) for key, value in node.value]
     elif isinstance(node, yaml.SequenceNode):
         children = [(place, item, item) for place, item in enumerate(node.value)]
     else:
@@ -181,3 +218,30 @@ def _keys(node: yaml.Node, above: KeyPath, seen: set[int] | None = None) -> Iter
     for name, marked, child in children:
         yield (*above, name), marked.start_mark.line + 1
         yield from _keys(child, (*above, name), seen)
+
+
+def _name(key: yaml.Node) -> str:
+    """What a key goes by: 1 and 1.0 are the same number."""
+    name = str(key.value)
+    return name.removesuffix(".0") if key.tag.endswith(":float") else name
+
+
+def _expanded_size(node: yaml.Node, path: Path, sizes: dict[int, int | None]) -> int:
+    """How many values a node is with its aliases written out. `sizes` are those that are known, None for those around.
+
+    Raises ConfigError for aliases that stand for too much, or for what they stand in.
+    """
+    line = node.start_mark.line + 1
+    if id(node) in sizes:
+        known = sizes[id(node)]
+        if known is None:
+            raise ConfigError(f"{path}:{line}: an alias stands for what it is in")
+        return known
+    sizes[id(node)] = None
+    pairs = chain.from_iterable(node.value) if isinstance(node, yaml.MappingNode) else ()
+    below = node.value if isinstance(node, yaml.SequenceNode) else pairs
+    size = 1 + sum(_expanded_size(child, path, sizes) for child in below)
+    if size > _MOST_VALUES:
+        raise ConfigError(f"{path}:{line}: expected at most {_MOST_VALUES} values, aliases written out")
+    sizes[id(node)] = size
+    return size

@@ -69,7 +69,10 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except LoadgenError as fault:
-        print(f"loadgen: {fault}", file=sys.stderr)  # noqa: T201
+        from loadgen.report.words import printable  # what needs it has been loaded; the list of commands has not
+
+        lines = (printable(line) for line in str(fault).split("\n"))
+        print("loadgen: " + "\n".join(lines), file=sys.stderr)  # noqa: T201
         return int(fault.exit_code)
     except KeyboardInterrupt:
         return int(ExitCode.INTERRUPTED)

@@ -4,12 +4,12 @@ Instants are integer nanoseconds on a run's monotonic axis (suffix `_ns`); durat
 (suffix `_s`). Milliseconds appear only in rendered text.
 """
 
-import math
 import re
 
 NS_PER_S = 1_000_000_000
 
-_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ns|us|µs|ms|s|m|min|h)?")
+_LONGEST_S = 1e9
+_DURATION = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>ns|us|µs|ms|s|min|m|h)?")
 _UNIT_NS = {
     "ns": 1,
     "us": 10**3,
@@ -35,18 +35,21 @@ def nanoseconds(s: float) -> int:
 def parse_duration_ns(text: str | float) -> int:
     """Nanoseconds meant by `500ms`, `60s`, `2m`, `1m30s`, `1h`; a bare number is seconds.
 
-    Raises ValueError, saying what was expected, for anything else.
+    Raises ValueError, saying what was expected, for anything else, and for more than 1e9 s, some thirty years.
     """
     if isinstance(text, int | float):
-        if isinstance(text, bool) or not 0 <= text < math.inf:
-            raise ValueError(f"expected a duration of zero or more, got {text!r}")
+        if isinstance(text, bool) or not 0 <= text <= _LONGEST_S:
+            raise ValueError(f"expected a duration of zero or more, at most {_LONGEST_S:.0f} s, got {text!r}")
         return nanoseconds(text)
     total, position, stripped = 0, 0, text.strip()
     for match in _DURATION.finditer(stripped):
         unit = match["unit"]
         if match.start() != position or (unit is None and match.end() != len(stripped)):
             break
-        total += round(float(match["number"]) * _UNIT_NS[unit or "s"])
+        part = float(match["number"]) * _UNIT_NS[unit or "s"]
+        if part > _LONGEST_S * NS_PER_S:
+            raise ValueError(f"expected a duration of at most {_LONGEST_S:.0f} s, got {text!r}")
+        total += round(part)
         position = match.end()
     if not stripped or position != len(stripped):
         raise ValueError(f"expected a duration such as 500ms, 60s, 2m or 1m30s, got {text!r}")

@@ -1,15 +1,18 @@
 """Types of option values: what a string from a command line, a variable or a file is read as."""
 
 import json
+import re
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
 
+from loadgen.adapters.servers.redaction import holds_secret, secrets_within
 from loadgen.core.units import parse_duration_ns, seconds
 
 _HIGHEST_PORT = 65_535
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def _duration(value: Any) -> Any:
@@ -29,6 +32,21 @@ def _json_object(value: Any) -> Any:
     except (TypeError, ValueError) as error:  # a NaN, an infinity, or a date of YAML's
         raise ValueError(f"expected what JSON can hold ({error})") from None
     return value
+
+
+def _public(value: dict[str, Any]) -> dict[str, Any]:
+    """What is stored as it is."""
+    for keys in secrets_within(value):
+        named = ".".join(map(str, keys))
+        raise ValueError(f"{named}: a secret does not belong here, where it is stored; a key is given by api_key_env")
+    return value
+
+
+def _variable(name: str) -> str:
+    """The name of a variable; whoever gives the key itself does not read it again."""
+    if _VARIABLE.fullmatch(name) is None or holds_secret(name):
+        raise ValueError("expected the name of an environment variable that holds the key, such as API_KEY")
+    return name
 
 
 def _pairs(value: Any) -> Any:
@@ -101,6 +119,8 @@ def _listen_address(value: Any) -> Any:
 DURATION = BeforeValidator(_duration)
 DurationSeconds = Annotated[float, DURATION]
 JsonField = Annotated[dict[str, Any], BeforeValidator(_json_object)]
+PublicJson = Annotated[JsonField, AfterValidator(_public)]
+VariableName = Annotated[str, AfterValidator(_variable)]
 Pairs = Annotated[dict[str, str], BeforeValidator(_pairs)]
 Headers = Annotated[dict[str, str], BeforeValidator(_headers)]
 ListenAddress = Annotated[str, BeforeValidator(_listen_address)]

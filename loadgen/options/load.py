@@ -15,10 +15,10 @@ from loadgen.options.fields import (
     DurationSeconds,
     FloatLadder,
     IntLadder,
-    JsonField,
     OneFloat,
     OneInt,
     Pairs,
+    PublicJson,
     Texts,
     option,
 )
@@ -39,7 +39,7 @@ class CommonOptions(MetricsOptions, TargetOptions):
         panel="Target",
         metavar="URL",
     )
-    extra_body: JsonField = option({}, "JSON object laid over every request body.", panel="Target", metavar="JSON")
+    extra_body: PublicJson = option({}, "JSON object laid over every request body.", panel="Target", metavar="JSON")
     transport: Literal["native", "httpx"] = option(
         "native",
         "How requests are sent: native (measures best) or httpx (HTTP/2, proxies).",

@@ -12,7 +12,7 @@ from loadgen.core.simulation.measured_steps import parse_time_s
 from loadgen.core.simulation.models import MODELS
 from loadgen.core.simulation.speculator import BatchRange, check_ranges
 from loadgen.core.simulation.step_time import StepTime
-from loadgen.options.fields import DurationSeconds, JsonField, Texts, option, panel_of
+from loadgen.options.fields import DurationSeconds, JsonField, Texts, VariableName, option, panel_of
 from loadgen.options.predict import ModelOptions
 from loadgen.options.resolve import Given
 
@@ -73,7 +73,7 @@ class SimOptions(ModelOptions):
         metavar="NAME",
         min_length=1,
     )
-    api_key_env: str | None = option(
+    api_key_env: VariableName | None = option(
         None,
         "Name of the environment variable with the API key that requests must carry.",
         panel="Serving",

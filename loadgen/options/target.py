@@ -6,7 +6,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from loadgen.core.request import Endpoint
-from loadgen.options.fields import Headers, option
+from loadgen.options.fields import Headers, VariableName, option
 
 
 class TargetOptions(BaseModel):
@@ -25,7 +25,7 @@ class TargetOptions(BaseModel):
         panel="Target",
         metavar="vllm|sglang|tensorrt-llm|llamacpp",
     )
-    api_key_env: str | None = option(
+    api_key_env: VariableName | None = option(
         None, "Name of the environment variable that holds the API key.", panel="Target", metavar="NAME"
     )
     header: Headers = option(

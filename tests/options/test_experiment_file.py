@@ -131,10 +131,92 @@ def test_variables_are_looked_up_at_the_start_and_stored_nowhere(tmp_path: Path)
 
 
 def test_a_url_may_name_a_variable_and_keeps_no_password(tmp_path: Path) -> None:
-    """User info is for the connection, not for files."""
-    found = arm("{url: 'http://me:pa55word@${HOST}:8000', health: /ready}", tmp_path)
-    assert found.url_from({"HOST": "gpu1"}) == "http://me:pa55word@gpu1:8000"
+    """User info is for the connection, not for files; what the variables make of it is a URL, or is refused by name."""
+    found = arm("{url: 'http://me:${PASSWORD}@${HOST}:8000', health: /ready}", tmp_path)
+    variables = {"HOST": "gpu1", "PASSWORD": "pa55word"}
+    assert found.url_from(variables) == "http://me:pa55word@gpu1:8000"
     assert found.stored()["url"] == "http://${HOST}:8000"
+    with pytest.raises(
+        ConfigError, match=r"the experiment's url http://me:\$\{PASSWORD\}@.*: base URL: expected"
+    ) as raised:
+        found.url_from({**variables, "HOST": "gpu1:x"})
+    assert "pa55word" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("ftp://h", "javascript:alert(1)", "http://[::1", "h:8000", "http://h:99999", "http://h/v1/chat/completions"),
+        *("http://h/?api_key=abcdefgh", "http://me:pa55word@h", "http://me:pa55word@${HOST}"),
+    ],
+)
+def test_a_url_that_none_can_be_sent_to_is_refused_in_the_file(tmp_path: Path, url: str) -> None:
+    """With its line, before anything is planned; what may be a secret is not repeated."""
+    with pytest.raises(ConfigError, match=r":21: arms\.other\.url: ") as raised:
+        arm(f"{{url: '{url}'}}", tmp_path)
+    assert not any(secret in str(raised.value) for secret in ("abcdefgh", "pa55word"))
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        *("hf_abcdefghijklmnop1234", "sk-proj-abcdefgh12345678", "ghp_abcdefghijklmnopqrst12", "AKIAABCDEFGHIJKLMNOP"),
+        *("https://me:pa55word@hub", "Authorization: Bearer abcdefgh", '{"api_key": "abcdefgh"}'),
+    ],
+)
+@pytest.mark.parametrize(
+    "place",
+    [
+        "command: [serve, '{{port}}', {0}]",
+        "command: [serve, '{{port}}'], env: {{ENDPOINT: {0}}}",
+        "command: [serve, '{{port}}'], method: mtp, forced: {{arguments: ['{{length}}', {0}]}}",
+    ],
+)
+def test_what_looks_like_a_secret_is_refused_wherever_it_would_be_stored(
+    tmp_path: Path, secret: str, place: str
+) -> None:
+    """Whatever its name; it is not repeated, and one that a variable holds is welcome."""
+    with pytest.raises(ConfigError, match=r":21: arms\.other\..*secret") as raised:
+        arm("{" + place.format(json.dumps(secret)) + "}", tmp_path)
+    assert secret not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "GITHUB_TOKEN", "MODELSCOPE_TOKEN", "TOKEN", "AWS_SECRET_ACCESS_KEY"),
+        *("AWS_ACCESS_KEY_ID", "WANDB_API_KEY", "PRIVATE_KEY", "DB_PWD", "DB_PASSWORD", "AUTHORIZATION", "COOKIE"),
+    ],
+)
+def test_a_variable_with_the_name_of_a_secret_names_another_one(tmp_path: Path, name: str) -> None:
+    """Its value is in the environment, not in the file; a part of it in the file is one, too."""
+    line = "{{command: [serve, '{{port}}'], env: {{{0}: '{1}'}}}}"
+    assert arm(line.format(name, "${MINE}"), tmp_path).env == {name: "${MINE}"}
+    for text in ("abc", "abc${MINE}"):
+        with pytest.raises(ConfigError, match=rf":21: arms\.other\.env\.{name}: a secret does not belong in a file"):
+            arm(line.format(name, text), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["PWD", "MAX_TOKENS", "EOS_TOKEN", "TOKENIZERS_PARALLELISM", "HF_TOKEN_PATH", "PATH"])
+def test_other_variables_are_no_secrets(tmp_path: Path, name: str) -> None:
+    """A folder, a number and the words of a model stand in the file."""
+    assert arm(f"{{command: [serve, '{{port}}'], env: {{{name}: abc}}}}", tmp_path).env == {name: "abc"}
+
+
+def test_a_secret_in_what_every_request_carries_is_refused(tmp_path: Path) -> None:
+    """By its place; and the name of a variable is a name, not the key itself."""
+    for body in ("{api_key: abc}", "{user: [{auth: {token: abc}}]}", "{user: hf_abcdefghijklmnop1234}"):
+        text = WHOLE.replace("  ignore_eos", f"  extra_body: {body}\n  ignore_eos")
+        with pytest.raises(ConfigError, match=r":4: workload\.extra_body: .*: a secret does not belong here") as raised:
+            experiment(text, tmp_path)
+        assert "abc" not in str(raised.value)
+    for key in ("sk-abcdefgh12345678", "hf_abcdefghijklmnop1234"):
+        with pytest.raises(ConfigError, match=r":22: api_key_env: expected the name of an environment") as raised:
+            experiment(WHOLE + f"api_key_env: {key}\n", tmp_path)
+        assert key not in str(raised.value)
+    public = "{tools: [{parameters: {properties: {api_key: {type: string}}}}], bad_token: '</s>', prompt_cache_key: a}"
+    text = WHOLE.replace("  ignore_eos", f"  extra_body: {public}\n  ignore_eos")
+    assert "tools" in experiment(text, tmp_path).workload.extra_body
 
 
 def test_a_simulated_server_is_told_in_the_words_of_sim(tmp_path: Path) -> None:
@@ -255,6 +337,12 @@ def test_constant_spacing_can_be_stored(tmp_path: Path) -> None:
         ('"${TOKEN}"', "hf_abcdefgh", r":12: arms\.baseline\.env\.HF_TOKEN: a secret does not belong in a file"),
         ("[--accept,", '["--token=${T}",', r":19: arms\.eagle3\.forced\.arguments: \$\{NAME\} is for url and env"),
         ("ACCEPTED:", "API_KEY:", r":20: arms\.eagle3\.forced\.env\.API_KEY: a secret does not belong in a file"),
+        ("repeats: 2", "repeats: true", r":21: repeats: expected a number, got True"),
+        ("[1, 8]", "[true, 8]", r":6: load\.concurrency: expected a number, got \[True, 8\]"),
+        ("MODE: 1", 'MODE: "a\\0b"', r":12: .*MODE: expected a text without NUL"),
+        ("repeats: 2", "cooldown: ٣s", r":21: cooldown: expected a duration such as"),
+        ("repeats: 2", "cooldown: 1.0e+300", r":21: cooldown: expected a duration of zero or more, at most"),
+        ("repeats: 2", f"cooldown: {'9' * 400}s", r":21: cooldown: expected a duration of at most"),
         ("MODE: 1", "MODE: true", r":12: arms\.baseline\.env\.MODE: input should be a valid string, got True"),
         (
             '[--accept, "{length}"]\n      env: {ACCEPTED: "{accepted}"}',

@@ -289,7 +289,7 @@ def test_a_profile_that_names_a_gpu_is_estimated_by_its_model(tmp_path: Path) ->
 
 def test_what_will_be_started_is_told_and_in_what_servers_differ(tmp_path: Path) -> None:
     """By launch; suffix decoding has a baseline of its own, and with another one it is said in what they differ."""
-    text = FILE.replace("llama-3.1-8b-eagle3", "llama-3.1-8b-suffix") + "  running: {url: 'http://user:word@h'}\n"
+    text = FILE.replace("llama-3.1-8b-eagle3", "llama-3.1-8b-suffix") + "  running: {url: 'http://user:${WORD}@h'}\n"
     found = planned(experiment(tmp_path, text + "launch: compose\n"))
     assert found.starts == {
         "baseline": "Docker Compose with profile llama-3.1-8b-baseline, image vllm/vllm-openai:v0.33.0",

@@ -45,7 +45,7 @@ def _objects(text: str, path: Path) -> list[Any]:
         place = len(text) - len(rest)
         try:
             value, place = decoder.raw_decode(text, place)
-        except (json.JSONDecodeError, RecursionError) as fault:
+        except (ValueError, RecursionError) as fault:  # among them a number of thousands of digits
             raise StoreError(f"{path}: expected {EXPORTS} as JSON: {fault}") from fault
         values.append(value)
     return values

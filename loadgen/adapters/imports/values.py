@@ -12,12 +12,14 @@ def at(value: Any, *keys: str) -> Any:
 
 
 def number(value: Any) -> float | None:
-    """A finite number; None for anything else."""
-    return (
-        float(value)
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        else None
-    )
+    """A finite number of zero or more, as all is that is timed or counted; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if 0 <= found < math.inf else None
 
 
 def whole(value: Any) -> int | None:

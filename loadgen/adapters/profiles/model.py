@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from loadgen.adapters.servers.redaction import names_secret
+from loadgen.adapters.servers.redaction import holds_secret, names_secret, secrets_within
 from loadgen.adapters.yaml_file import FieldError
 
 EngineName = Literal["vllm", "sglang", "llamacpp", "tensorrt-llm"]
@@ -183,7 +183,7 @@ class Profile(ProfileBasics):
         for name, argument in value.items():
             if _OPTION.fullmatch(name) is None:
                 raise FieldError("expected a long option without its dashes, such as max-model-len", name)
-            if names_secret(name.replace("-", "_")):
+            if names_secret(name) or any(secrets_within(argument)):
                 raise FieldError("a command line is seen by others; give a secret by environment", name)
             if isinstance(argument, str) and REFERENCE.search(argument):
                 raise FieldError("${NAME} is for environment: a command line is seen by others", name)
@@ -193,9 +193,10 @@ class Profile(ProfileBasics):
     @classmethod
     def _secrets_stand_elsewhere(cls, value: dict[str, str]) -> dict[str, str]:
         for name, text in value.items():
-            if names_secret(name) and REFERENCE.fullmatch(text) is None:
+            literal = REFERENCE.sub("", text)
+            if (names_secret(name) and REFERENCE.fullmatch(text) is None) or holds_secret(literal):
                 raise FieldError("a secret does not belong in a file; name a variable that holds it: ${NAME}", name)
-            if "$" in REFERENCE.sub("", text):
+            if "$" in literal:
                 raise FieldError("expected ${NAME} or ${NAME:-}; no other dollar sign has a meaning here", name)
         return value
 

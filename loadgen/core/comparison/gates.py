@@ -1,5 +1,6 @@
 """Gates of a comparison: conditions on a metric of a candidate under which it fails."""
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, 
 _SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 _METRIC = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 _OPERATOR = re.compile(r">=|<=|>|<")
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _MOST_DIGITS = 15
 
 
@@ -136,6 +137,8 @@ def _check_metric(text: str, metric: str) -> None:
 
 def _limit(text: str, metric: str, number: str, unit: str, place: int) -> tuple[float, Limit]:
     value = float(number)
+    if not math.isfinite(value):
+        raise _wrong(text, place - len(number), f"expected a number below 1e308, got {number}")
     signed = number[0] in "+-"
     if unit == "x":
         if value <= 0 or signed:

@@ -7,12 +7,13 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
-from loadgen.adapters.servers.redaction import without_secrets
+from loadgen.adapters.http.destination import Destination
+from loadgen.adapters.servers.redaction import holds_secret, without_secrets
 from loadgen.adapters.yaml_file import FieldError
 from loadgen.core.errors import ConfigError
 from loadgen.options.experiment.profile import Launch, as_seen_from, image_of, with_profile
 from loadgen.options.experiment.section import DataFile, Section, Text, folder_of, nothing
-from loadgen.options.experiment.variables import check_public, check_secret, expanded, named_in
+from loadgen.options.experiment.variables import check_public, check_secret, expanded, named_in, without_variables
 from loadgen.options.resolve import resolve
 from loadgen.options.sim import SimOptions
 
@@ -104,6 +105,8 @@ class ArmSection(Section):
                 raise FieldError("this is for an arm with a command", name)
         if self.health is not None and self.command is None and self.url is None:
             raise FieldError("this is for an arm with a command or a url", "health")
+        if self.url is not None:
+            self._check_url(self.url)
         if self.command is not None:
             self._check_command()
         if self.sim is not None:
@@ -126,9 +129,17 @@ class ArmSection(Section):
         return {name: expanded(text, variables) for name, text in (self.env | told).items()}
 
     def url_from(self, variables: Mapping[str, str]) -> str:
-        """The URL of a server that runs already. Raises ConfigError for a variable that is not set."""
+        """The URL of a server that runs already.
+
+        Raises ConfigError for a variable that is not set, or that makes it no URL.
+        """
         assert self.url is not None
-        return expanded(self.url, variables)
+        url = expanded(self.url, variables)
+        try:
+            Destination.from_url(url)
+        except ConfigError as error:
+            raise ConfigError(f"the experiment's url {self.url}: {error}") from None
+        return url
 
     def secrets(self, variables: Mapping[str, str]) -> tuple[str, ...]:
         """The values of all variables that `url` and `env` name, for whatever must not store them."""
@@ -191,6 +202,16 @@ class ArmSection(Section):
 
     def _speculation_given(self) -> dict[str, Any]:
         return {"method": self.method, "draft_tokens": self.draft_tokens}
+
+    def _check_url(self, url: str) -> None:
+        """What can be known of it before its variables are looked up."""
+        if holds_secret(without_variables(url)):
+            raise FieldError("a secret does not belong in a file; name a variable that holds it: ${NAME}", "url")
+        if not named_in(url):
+            try:
+                Destination.from_url(url)
+            except ConfigError as error:
+                raise FieldError(str(error), "url") from None
 
     def _check_command(self) -> None:
         parts = self.arguments()

@@ -17,7 +17,7 @@ from loadgen.options.experiment.arm import LENGTH, ArmSection
 from loadgen.options.experiment.profile import LAUNCHES, Launch, price_per_hour
 from loadgen.options.experiment.section import Section
 from loadgen.options.experiment.workload import LevelSection, LoadSection, SyntheticSection, WorkloadSection
-from loadgen.options.fields import DurationSeconds, Texts
+from loadgen.options.fields import DurationSeconds, Texts, VariableName
 from loadgen.options.load import CommonOptions, SweepOptions
 
 _FLAG = re.compile(r"--([a-z-]+)(: )?")
@@ -72,7 +72,7 @@ class ExperimentFile(Section):
     gates: tuple[GateText, ...] = ()
     endpoint: Endpoint = Endpoint.CHAT
     model: str | None = None
-    api_key_env: str | None = None
+    api_key_env: VariableName | None = None
     start_time: DurationSeconds | None = None
     start_timeout: DurationSeconds = Field(1200.0, gt=0)
     cooldown: DurationSeconds = 1.0

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from loadgen.adapters.servers.redaction import names_secret
+from loadgen.adapters.servers.redaction import holds_secret, names_secret
 from loadgen.adapters.yaml_file import FieldError
 from loadgen.core.errors import ConfigError
 
@@ -14,6 +14,11 @@ _VARIABLE = re.compile(r"\$\{(\w+)(:-)?\}")
 def named_in(text: str) -> list[str]:
     """The variables that a text names."""
     return [match[1] for match in _VARIABLE.finditer(text)]
+
+
+def without_variables(text: str) -> str:
+    """What stands in the text itself."""
+    return _VARIABLE.sub("", text)
 
 
 def expanded(text: str, variables: Mapping[str, str]) -> str:
@@ -32,13 +37,15 @@ def check_public(arguments: Sequence[str], *keys: str) -> None:
     for argument in arguments:
         if _VARIABLE.search(argument):
             raise FieldError("${NAME} is for url and env: a command is stored as it is", *keys)
-        name = argument.partition("=")[0]
-        if name.startswith("-") and names_secret(name.lstrip("-").replace("-", "_")):
+        name, equals, _ = argument.partition("=")
+        if (name.startswith("-") or equals) and names_secret(name.lstrip("-")):
             raise FieldError(f"{name}: a command is stored, and seen by others; give the secret by env", *keys)
+        if holds_secret(argument):
+            raise FieldError("a secret stands in it: a command is stored, and seen by others; give it by env", *keys)
 
 
 def check_secret(environment: Mapping[str, str], *keys: str) -> None:
     """Raises FieldError for a secret that stands in the file itself."""
     for name, text in environment.items():
-        if names_secret(name) and _VARIABLE.fullmatch(text) is None:
+        if (names_secret(name) and _VARIABLE.fullmatch(text) is None) or holds_secret(without_variables(text)):
             raise FieldError("a secret does not belong in a file; name a variable that holds it: ${NAME}", *keys, name)

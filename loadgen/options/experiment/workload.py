@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from loadgen.adapters.yaml_file import FieldError
 from loadgen.options.experiment.section import DataFile, Section, Text
-from loadgen.options.fields import DurationSeconds, FloatLadder, IntLadder, JsonField
+from loadgen.options.fields import DurationSeconds, FloatLadder, IntLadder, PublicJson
 
 
 class SyntheticSection(Section):
@@ -32,7 +32,7 @@ class WorkloadSection(Section):
     max_tokens: int | None = None
     ignore_eos: bool = False
     temperature: float | None = None
-    extra_body: JsonField = Field(default_factory=dict)
+    extra_body: PublicJson = Field(default_factory=dict)
     seed: int = 0
 
     @model_validator(mode="after")

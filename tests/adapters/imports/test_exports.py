@@ -205,6 +205,7 @@ def test_a_summary_of_ours(tmp_path: Path) -> None:
     "damage",
     [
         {"mean_ttft_ms": "fast", "request_throughput": None, "num_prompts": "many", "request_rate": [1]},
+        {"mean_ttft_ms": -5.0, "num_prompts": 10**400},
         {"mean_ttft_ms": float("nan"), "completed": True, "max_concurrency": -1, "duration": 0},
     ],
 )
@@ -218,7 +219,16 @@ def test_values_of_another_kind_are_unknown(tmp_path: Path, damage: dict[str, An
 
 @pytest.mark.parametrize(
     "text",
-    ["", "no JSON", "[1, 2]", '{"schema": "loadgen.run/1"}', '{"benchmarks": []}', '{"benchmarks": [1]}', "[" * 9999],
+    [
+        "",
+        "no JSON",
+        "[1, 2]",
+        '{"schema": "loadgen.run/1"}',
+        '{"benchmarks": []}',
+        '{"benchmarks": [1]}',
+        "[" * 9999,
+        "1" * 5000,
+    ],
 )
 def test_what_none_of_them_wrote_is_refused(tmp_path: Path, text: str) -> None:
     """With the path and what was expected."""

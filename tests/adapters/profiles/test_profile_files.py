@@ -79,12 +79,13 @@ def test_a_profile_that_is_not_there(tmp_path: Path) -> None:
         load_profile(profile_of("", tmp_path))
 
 
-def test_an_alias_is_read_and_one_of_itself_ends(tmp_path: Path) -> None:
-    """What is written once may be meant twice; a list that holds itself is no endless walk."""
+def test_an_alias_is_read_and_one_of_itself_refused(tmp_path: Path) -> None:
+    """What is written once may be meant twice; a list that holds itself has no end."""
     aliased = WHOLE.replace("  gpu: h100", "  gpu: &gpu h100\n  fault: [*gpu]")
     assert load_profile(profile_of(aliased, tmp_path)).profile.simulator["fault"] == ["h100"]
     endless = WHOLE.replace("  gpu: h100", "  fault: &all [*all]")
-    assert "fault" in load_profile(profile_of(endless, tmp_path)).profile.simulator
+    with pytest.raises(ConfigError, match=r"mine\.yaml:10: an alias stands for what it is in"):
+        load_profile(profile_of(endless, tmp_path))
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.stem)
@@ -220,6 +221,9 @@ def test_a_wrong_arm_is_named_with_its_line(tmp_path: Path, line: str, instead: 
         ("max-model-len: 8192", "x: {a: .nan}", r"mine\.yaml:7: arguments\.x: expected what JSON can hold"),
         ("max-model-len: 8192", "x: {a: 2026-01-01}", r"mine\.yaml:7: arguments\.x: expected what JSON can hold"),
         ("${HF_TOKEN:-}", "hf_abc", r"mine\.yaml:9: environment\.HF_TOKEN: a secret does not belong in a file"),
+        ("HF_TOKEN: ${HF_TOKEN:-}", "GITHUB_TOKEN: abc", r"mine\.yaml:9: environment\.GITHUB_TOKEN: a secret does not"),
+        ("HF_TOKEN: ${HF_TOKEN:-}", "A: https://me:pass@hub", r"mine\.yaml:9: environment\.A: a secret does not"),
+        ("max-model-len: 8192", "x: {api_key: abc}", r"mine\.yaml:7: arguments\.x: a command line is seen by others"),
         ("${HF_TOKEN:-}", "x\n  A: $B", r"mine\.yaml:9: .*HF_TOKEN: a secret"),
         ("HF_TOKEN: ${HF_TOKEN:-}", "A: $B", r"mine\.yaml:9: environment\.A: expected \$\{NAME\} or \$\{NAME:-\}"),
         ("simulator:", "shared_memory: 8 GB\nsimulator:", r"mine\.yaml:10: shared_memory: expected a size such as 8g"),

@@ -61,6 +61,8 @@ def test_a_gate_is_read_as_it_is_meant(text: str, metric: str, operator: str, li
         ("requests_per_s < 5%", 19, "expected a sign for a change, such as +5%"),
         ("requests_per_s < 5 rps", 19, "found 'rps'"),
         ("tpot_s.p99 > +50ms", 17, "a sign is for a change in percent"),
+        ("tpot_s.p99 > 1e400x", 14, "a number below 1e308"),
+        ("tpot_s.p99 > ٣x", 14, "expected a number"),
         ("tpot_s.p99 > -1x", 16, "a factor above 0"),
         ("tpot_s.p99 > 0x", 15, "a factor above 0"),
         ("tpot_s.p99 > -100%", 18, "more than -100%"),

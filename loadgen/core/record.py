@@ -4,13 +4,18 @@ A line of `records.jsonl.zst` is this record as strict JSON: one key a field, in
 are integer nanoseconds on the run's monotonic axis (`origin_unix_ns` in the manifest places it in the world).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 
 from loadgen.core.request import Phase
 
 RECORD_SCHEMA = "loadgen.record/1"
 MESSAGE_LIMIT = 500
+
+COUNT_LIMIT = 2**40
+INSTANT_LIMIT_NS = 2**61
+"""No count and no instant of a run comes near them: they are tokens by the trillion, and decades. What is computed from
+such values stays within 64 bits."""
 
 
 class Outcome(StrEnum):
@@ -131,3 +136,62 @@ class RequestRecord:
     stamp_lag_ns: int | None = None
     stalled_events: int = 0
     notes: tuple[str, ...] = ()
+
+
+_COUNTS = (
+    "seq",
+    "turn",
+    "input_tokens",
+    "cached_input_tokens",
+    "output_tokens",
+    "reasoning_tokens",
+    "planned_input_tokens",
+    "planned_output_tokens",
+    "tool_calls",
+    "http_status",
+    "stalled_events",
+)
+_INSTANTS = (
+    "due_ns",
+    "sent_ns",
+    "headers_ns",
+    "first_ns",
+    "first_output_ns",
+    "last_ns",
+    "closed_ns",
+    "cap_wait_ns",
+    "connect_ns",
+    "stamp_lag_ns",
+)
+_SPECULATION = tuple(each.name for each in fields(RequestSpeculation))
+
+
+def impossible(record: RequestRecord) -> str | None:
+    """The first field, with what was expected, whose number no run can have had; None when there is none.
+
+    Loadgen writes no such record: it was edited, or its disk is broken.
+    """
+    for name in _COUNTS:
+        count = getattr(record, name)
+        if count is not None and not 0 <= count < COUNT_LIMIT:
+            return f"{name}: expected a count from 0 to {COUNT_LIMIT}, found {_short(count)}"
+    for name in _INSTANTS:
+        instant = getattr(record, name)
+        if instant is not None and abs(instant) >= INSTANT_LIMIT_NS:
+            return f"{name}: expected nanoseconds of a run, found {_short(instant)}"
+    events = record.event_ns
+    if events and max(max(events), -min(events)) >= INSTANT_LIMIT_NS:
+        return f"event_ns: expected nanoseconds of a run, found {_short(max(events, key=abs))}"
+    if any(not 0 <= count < COUNT_LIMIT for count in record.event_tokens or ()):
+        return f"event_tokens: expected counts from 0 to {COUNT_LIMIT}"
+    found = record.speculation
+    for name in () if found is None else _SPECULATION:
+        told = getattr(found, name)
+        counts = told if isinstance(told, tuple) else () if told is None else (told,)
+        if any(not 0 <= count < COUNT_LIMIT for count in counts):
+            return f"speculation.{name}: expected a count from 0 to {COUNT_LIMIT}"
+    return None
+
+
+def _short(number: int) -> str:
+    return str(number) if abs(number) < 10**30 else f"a number of {number.bit_length()} bits"

@@ -97,6 +97,7 @@ async def run_experiment(
                 _check_same(manifest, experiment, found.plan)
                 if manifest.client_version != __version__:
                     display.tell(f"begun by version {manifest.client_version}, and this is {__version__}")
+                _give_up_damaged(folder, found.plan, display)
             sittings = Sittings(
                 experiment=experiment,
                 plan=found.plan,
@@ -122,7 +123,7 @@ def _new(out: Path, experiment: ExperimentFile, plan: Plan, workload: Workload) 
     experiment_id = f"experiment-{new_run_id()}"
     manifest = ExperimentManifest(
         experiment_id=experiment_id,
-        started_at=datetime.now(tz=UTC).isoformat(timespec="milliseconds"),
+        started_at=_now(),
         plan=plan,
         file=experiment.stored(),
         data=asdict(workload.source.facts),
@@ -161,6 +162,22 @@ def _check_same(manifest: ExperimentManifest, experiment: ExperimentFile, plan: 
     )
 
 
+def _give_up_damaged(folder: ExperimentFolder, plan: Plan, display: ExperimentDisplay) -> None:
+    """Finished cells whose files are no longer those of a finished run count as failed from now on, and are run again;
+    what is left of them is set aside then."""
+    finished = folder.finished()
+    for cell in plan.cells:
+        if cell.name not in finished:
+            continue
+        try:
+            fault = folder.cell(cell).damage()
+        except StoreError as error:
+            fault = str(error)
+        if fault is not None:
+            folder.note(CellEnd(cell=cell.name, state=CellState.FAILED, reason=fault, ended_at=_now()))
+            display.tell(f"{cell.name} is set aside and run again: {fault}")
+
+
 _OF_WORKLOAD = ("workload.", "load.", "level.", "endpoint ")
 _MEASURED = frozenset(
     {"workload", "load", "level", "endpoint", "arms", "baseline", "repeats", "order", "noise", "explain"}
@@ -184,3 +201,7 @@ def _first_served(folder: ExperimentFolder, plan: Plan) -> Served | None:
         start for sitting in plan.sittings if sitting.arm == plan.baseline for start in folder.sitting(sitting).starts
     )
     return next((start.served for start in starts if start.served is not None), None)
+
+
+def _now() -> str:
+    return datetime.now(tz=UTC).isoformat(timespec="milliseconds")

@@ -85,7 +85,11 @@ def experiment_result(path: Path) -> ExperimentResult:
         late_s = late_p99_s(folder, sitting)
         for cell in sitting.cells:
             if cell.name in finished:
-                _add(found[cell.arm], cell, folder.cell(cell), late_s)
+                try:
+                    _add(found[cell.arm], cell, folder.cell(cell), late_s)
+                except StoreError as fault:
+                    again = f"loadgen experiment run FILE --resume {path} runs {cell.name} again"
+                    raise StoreError(f"{fault}; {again}") from fault
     if not found[plan.baseline].runs:
         raise StoreError(f"{path}: {plan.baseline.label}, which all is compared with, has no finished cell")
     notes = [
@@ -119,9 +123,10 @@ def experiment_result(path: Path) -> ExperimentResult:
 
 
 def _add(data: _ArmData, cell: PlannedCell, run: RunFolder, late_s: float | None) -> None:
-    summary = with_lateness(run.load_summary(), late_s)
+    stored = run.load_summary()
+    summary = with_lateness(stored, late_s)
     columns = Columns(run.load_manifest().slo)
-    for record in run.records():
+    for record in run.whole_records(stored):
         columns.observe(record)
         if record.phase is Phase.MEASURE:
             whole = record.outcome is Outcome.COMPLETED and not record.tool_calls  # whose arguments are not kept

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -112,6 +113,33 @@ def test_nothing_is_left_to_resume(finished: FinishedExperiment) -> None:
     again = run(path.parents[1] / "experiment.yaml", resume=path)
     assert (again.ends, again.remarks) == (finished.ends, finished.remarks)
     assert {file: (path / file).stat().st_mtime_ns for file in tree(path) if file != "lock"} == before
+
+
+def test_damaged_cells_are_measured_again(tmp_path: Path) -> None:
+    """Finished cells whose records were cut, whose samples of the server are none, or whose runs are another's: a
+    report says which and how to go on; a resume sets them aside, says so, and measures them anew."""
+    path = experiment_file(tmp_path)
+    whole = run(path)
+    cells = whole.folder.path / CELLS
+    records = cells / "r1-baseline" / "c1" / "records.jsonl.zst"
+    records.write_bytes(records.read_bytes()[:-40])
+    with pytest.raises(StoreError, match=r"measured requests.*--resume \S+ runs r1-baseline/c1 again"):
+        experiment_result(whole.folder.path)
+    (cells / "r1-baseline" / "c2" / "server.jsonl.zst").write_bytes(b"garbage")
+    shutil.rmtree(cells / "r1-other" / "c1")
+    shutil.copytree(cells / "r1-baseline" / "c2", cells / "r1-other" / "c1")
+
+    watcher = Watcher()
+    resumed = run(path, resume=whole.folder.path, watcher=watcher)
+    said = [line for line in watcher.lines if "is set aside and run again" in line]
+    assert [line.partition(" ")[0] for line in said] == ["r1-baseline/c1", "r1-baseline/c2", "r1-other/c1"]
+    assert "records.jsonl.zst: expected records of 4 measured requests, as the summary says, found" in said[0]
+    assert "server.jsonl.zst: expected zstd-compressed JSON lines" in said[1]
+    assert "labels.arm: expected 'other', whose folder it is in, found 'baseline'" in said[2]
+    assert (resumed.code, states(resumed)) == (whole.code, states(whole))
+    assert (cells / "r1-baseline" / "c1.unfinished-1" / "summary.json").is_file()
+    (comparison,) = experiment_result(resumed.folder.path).ladders
+    assert comparison.complete
 
 
 def test_a_signal_between_two_parts_is_heard(tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ from typing import IO, Any
 
 import msgspec
 
-from loadgen.adapters.store.files import Scrubber, load_json, reason, save_json, sync_folder
-from loadgen.adapters.store.run_folder import SUMMARY, RunFolder
+from loadgen.adapters.store.files import UNREADABLE, Scrubber, load_json, reason, save_json, sync_folder
+from loadgen.adapters.store.run_folder import MANIFEST, SUMMARY, RunFolder
 from loadgen.core.comparison.footing import Footing, Served
 from loadgen.core.errors import StoreError
-from loadgen.core.experiment.plan import Plan, PlannedCell, Sitting
+from loadgen.core.experiment.plan import Plan, PlannedCell, Role, Sitting
 
 EXPERIMENT_SCHEMA = "loadgen.experiment/1"
 SITTING_SCHEMA = "loadgen.sitting/1"
@@ -148,8 +148,12 @@ class ExperimentFolder:
             yield
 
     def load_manifest(self) -> ExperimentManifest:
-        """Reads `experiment.json`. Raises StoreError for another schema."""
-        return load_json(self.path / EXPERIMENT, ExperimentManifest, EXPERIMENT_SCHEMA)
+        """Reads `experiment.json`. Raises StoreError for another schema, and for parts that do not agree."""
+        path = self.path / EXPERIMENT
+        manifest = load_json(path, ExperimentManifest, EXPERIMENT_SCHEMA)
+        if (fault := _disagreement(manifest)) is not None:
+            raise StoreError(f"{path}: {fault}")
+        return manifest
 
     def ends(self) -> dict[str, CellEnd]:
         """How each cell ended, by its name; of a cell that was run again, the last. One cut off in writing is none.
@@ -161,7 +165,7 @@ class ExperimentFolder:
         for number, line in enumerate(lines, start=1):
             try:
                 end = msgspec.json.decode(line, type=CellEnd)
-            except (msgspec.DecodeError, UnicodeDecodeError) as fault:
+            except UNREADABLE as fault:
                 raise StoreError(f"{self.path / PROGRESS}: line {number}: expected {CELL_SCHEMA}: {fault}") from fault
             found[end.cell] = end
         return found
@@ -219,8 +223,16 @@ class ExperimentFolder:
         return RunFolder.create(place.parent, place.name, secrets=secrets)
 
     def cell(self, cell: PlannedCell) -> RunFolder:
-        """The run of a cell. Raises StoreError when there is none."""
-        return RunFolder.open(self.path / CELLS / cell.name)
+        """The run of a cell. Raises StoreError when there is none, or one that was measured for another cell."""
+        run = RunFolder.open(self.path / CELLS / cell.name)
+        expected, labels = {"arm": cell.arm.name, "repeat": str(cell.repeat)}, run.load_manifest().labels
+        for name, value in expected.items():
+            if labels.get(name, value) != value:
+                raise StoreError(
+                    f"{run.path / MANIFEST}: labels.{name}: expected {value!r}, whose folder it is in, found"
+                    f" {labels[name]!r}"
+                )
+        return run
 
     def _progress(self) -> bytes:
         try:
@@ -229,6 +241,20 @@ class ExperimentFolder:
             return b""
         except OSError as fault:
             raise StoreError(f"{self.path / PROGRESS}: cannot be read: {reason(fault)}") from fault
+
+
+def _disagreement(manifest: ExperimentManifest) -> str | None:
+    """Where the parts of a manifest name arms that the others do not know, as only an edited one does."""
+    plan, known = manifest.plan, manifest.file.get("arms")
+    if not plan.arms or plan.arms[0].role is not Role.BASELINE:
+        return "plan.arms: expected the baseline first"
+    for arm in plan.arms:
+        if not isinstance(known, dict) or not isinstance(known.get(arm.of), dict):
+            return f"plan.arms: {arm.name!r} is of {arm.of!r}, which file.arms lacks"
+    for sitting in plan.sittings:
+        if sitting.arm not in plan.arms:
+            return f"plan.sittings: {sitting.arm.name!r} is not among plan.arms as it stands there"
+    return None
 
 
 def is_experiment(path: Path) -> bool:

@@ -17,6 +17,9 @@ Value = TypeVar("Value")
 REDACTED = "[secret]"
 SHORTEST_SECRET = 8
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding JSON ends with that is none, is no text, or is nested without end."""
+
 
 class Scrubber:
     """The last guard before a disk: replaces known secrets in whatever is stored.
@@ -131,7 +134,7 @@ def decode(content: bytes, decoder: "msgspec.json.Decoder[Value]", schema: str, 
     """One JSON value of that schema. Raises StoreError that begins with `where`."""
     try:
         value = decoder.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
+    except UNREADABLE as fault:
         check_schema(content, schema, where)
         raise StoreError(f"{where}: expected {schema}: {fault}") from fault
     if getattr(value, "schema", schema) != schema:
@@ -143,7 +146,7 @@ def check_schema(content: bytes, schema: str, where: str) -> None:
     """Raises StoreError unless the JSON says that it is of this schema and of no later major version."""
     try:
         found = msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
+    except UNREADABLE as fault:
         raise StoreError(f"{where}: expected a JSON object of schema {schema}: {fault}") from fault
     said = found.get("schema") if isinstance(found, dict) else None
     if not isinstance(said, str):

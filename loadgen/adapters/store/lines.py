@@ -146,11 +146,13 @@ class LineReader(Generic[Value]):
     """Reads a file of lines as a stream, in the order in which they were written.
 
     `truncated` is set once the end was reached without an end of frame: the writer died. Every whole line before that
-    is given; a cut is never an error.
+    is given; a cut is never an error. `fault_of` says what is wrong with a value that has the right form.
     """
 
-    def __init__(self, path: Path, of: type[Value], schema: str) -> None:
-        self._path, self._schema = path, schema
+    def __init__(
+        self, path: Path, of: type[Value], schema: str, *, fault_of: Callable[[Value], str | None] = lambda _: None
+    ) -> None:
+        self._path, self._schema, self._fault_of = path, schema, fault_of
         self._decoder = msgspec.json.Decoder(of)
         self.truncated = False
 
@@ -161,7 +163,11 @@ class LineReader(Generic[Value]):
             *lines, rest = (rest + block).split(b"\n")
             for line in lines:
                 number += 1
-                yield decode(line, self._decoder, self._schema, f"{self._path}: line {number}")
+                where = f"{self._path}: line {number}"
+                value = decode(line, self._decoder, self._schema, where)
+                if (fault := self._fault_of(value)) is not None:
+                    raise StoreError(f"{where}: {fault}")
+                yield value
         if rest:
             self.truncated = True
 

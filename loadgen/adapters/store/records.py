@@ -4,7 +4,7 @@ from pathlib import Path
 
 from loadgen.adapters.store.files import Scrubber
 from loadgen.adapters.store.lines import PENDING_LIMIT_BYTES, LineReader, LineWriter
-from loadgen.core.record import RECORD_SCHEMA, RequestRecord
+from loadgen.core.record import RECORD_SCHEMA, RequestRecord, impossible
 
 _RECORD_BYTES = 2_000
 _EVENT_BYTES = 80
@@ -19,10 +19,10 @@ class RecordWriter(LineWriter[RequestRecord]):
 
 
 class RecordReader(LineReader[RequestRecord]):
-    """Reads a record file as a stream."""
+    """Reads a record file as a stream. A record with numbers that no run can have had is a StoreError."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, RequestRecord, RECORD_SCHEMA)
+        super().__init__(path, RequestRecord, RECORD_SCHEMA, fault_of=impossible)
 
 
 def _bytes(record: RequestRecord) -> int:

@@ -12,6 +12,7 @@ from loadgen.adapters.store.scrapes import ScrapeReader, ScrapeWriter
 from loadgen.core.errors import StoreError
 from loadgen.core.metrics.summary import SUMMARY_SCHEMA, Summary
 from loadgen.core.record import RequestRecord
+from loadgen.core.request import Phase
 from loadgen.core.run import MANIFEST_SCHEMA, RunManifest
 from loadgen.core.server.sample import Scrape
 
@@ -80,6 +81,34 @@ class RunFolder:
         reader = RecordReader(self.path / RECORDS)
         yield from reader
         self.truncated = reader.truncated
+
+    def whole_records(self, summary: Summary) -> Iterator[RequestRecord]:
+        """The stored records, streamed, which are to be all that the summary was made of.
+
+        Raises StoreError as `records` does, and at the end when some are lacking.
+        """
+        measured = 0
+        for record in self.records():
+            measured += record.phase is Phase.MEASURE
+            yield record
+        if self.truncated or measured != summary.requests.planned:
+            cut = ", and it was cut" if self.truncated else ""
+            raise StoreError(
+                f"{self.path / RECORDS}: expected records of {summary.requests.planned} measured requests, as the"
+                f" summary says, found {measured}{cut}"
+            )
+
+    def damage(self) -> str | None:
+        """What is wrong with the files of a run that has ended, None for nothing. Reads all of them."""
+        try:
+            self.load_manifest()
+            for _ in self.whole_records(self.load_summary()):
+                pass
+            for _ in self.scrapes():
+                pass
+        except StoreError as fault:
+            return str(fault)
+        return None
 
     def scrape_writer(self) -> ScrapeWriter:
         """A sink that writes what is read of the server. Raises StoreError when there are scrapes already."""

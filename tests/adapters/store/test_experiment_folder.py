@@ -1,5 +1,7 @@
 """The folder of an experiment: what stays of it, whatever happens to who writes it."""
 
+import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,6 +9,7 @@ import pytest
 
 from loadgen.adapters.store.experiment_folder import (
     CELLS,
+    EXPERIMENT,
     LOCK,
     PROGRESS,
     CellEnd,
@@ -21,6 +24,7 @@ from loadgen.core.comparison.footing import Served, footing
 from loadgen.core.errors import StoreError
 from loadgen.core.experiment.plan import Order, Plan, PlannedArm, PlannedLevel, Role, make_plan
 from loadgen.core.run import Load, LoadMode
+from tests.adapters.store.conftest import make_manifest
 
 ARM = PlannedArm(name="baseline", label="Baseline", role=Role.BASELINE, of="baseline")
 
@@ -39,7 +43,13 @@ def plan() -> Plan:
 def folder(tmp_path: Path) -> ExperimentFolder:
     """A new one with the plan in it."""
     manifest = ExperimentManifest(
-        experiment_id="it", started_at="", plan=plan(), file={"name": "made"}, data={}, client_version="1", host={}
+        experiment_id="it",
+        started_at="",
+        plan=plan(),
+        file={"name": "made", "arms": {"baseline": {}}},
+        data={},
+        client_version="1",
+        host={},
     )
     return ExperimentFolder.create(tmp_path / "it", manifest)
 
@@ -152,3 +162,42 @@ def test_one_at_a_time(folder: ExperimentFolder) -> None:
         raise KeyError
     with folder.locked():
         assert (folder.path / LOCK).read_text() == told
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "expected"),
+    [
+        (("plan", "arms", 0, "role"), "compared", "plan.arms: expected the baseline first"),
+        (("plan", "arms", 1, "of"), "other", "plan.arms: 'baseline-again' is of 'other', which file.arms lacks"),
+        (("plan", "sittings", 1, "arm", "name"), "other", "plan.sittings: 'other' is not among plan.arms"),
+        (("plan", "sittings", 1, "arm", "role"), "compared", "plan.sittings: 'baseline-again' is not among plan.arms"),
+        (("file",), {"name": "made"}, "plan.arms: 'baseline' is of 'baseline', which file.arms lacks"),
+    ],
+)
+def test_a_manifest_that_was_edited_is_an_error(
+    folder: ExperimentFolder, place: tuple[str | int, ...], value: object, expected: str
+) -> None:
+    """Where its parts disagree on an arm, the file and the place are named."""
+    path = folder.path / EXPERIMENT
+    told = json.loads(path.read_text())
+    *parents, last = place
+    inner = told
+    for key in parents:
+        inner = inner[key]
+    inner[last] = value
+    path.write_text(json.dumps(told))
+    with pytest.raises(StoreError, match=re.escape(f"{path}: {expected}")):
+        folder.load_manifest()
+
+
+def test_a_run_of_another_cell_is_an_error(folder: ExperimentFolder) -> None:
+    """Folders that changed places: a run says of which arm and repeat it is; one that says nothing is taken."""
+    cell = next(plan().cells)
+    folder.begin_sitting(plan().sittings[0])
+    run = folder.begin_cell(cell)
+    run.save_manifest(make_manifest())
+    assert folder.cell(cell).path == run.path
+    for labels, expected in ({"arm": "other"}, "labels.arm"), ({"arm": "baseline", "repeat": "2"}, "labels.repeat"):
+        run.save_manifest(make_manifest(labels=labels))
+        with pytest.raises(StoreError, match=f"manifest.json: {expected}: expected .* whose folder it is in, found"):
+            folder.cell(cell)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from loadgen.adapters.store.files import REDACTED, Scrubber
 from loadgen.adapters.store.records import RecordReader, RecordWriter
 from loadgen.core.errors import StoreError
 from loadgen.core.record import (
+    COUNT_LIMIT,
+    INSTANT_LIMIT_NS,
     Failure,
     FailureKind,
     Outcome,
@@ -28,10 +31,10 @@ from loadgen.core.record import (
 )
 from loadgen.core.request import Phase
 
-counts = st.none() | st.integers(min_value=0)
-instants = st.none() | st.integers(min_value=-(2**63), max_value=2**64 - 1)
+counts = st.none() | st.integers(min_value=0, max_value=COUNT_LIMIT - 1)
+instants = st.none() | st.integers(min_value=1 - INSTANT_LIMIT_NS, max_value=INSTANT_LIMIT_NS - 1)
 words = st.text(st.characters(exclude_categories=["Cs"]))
-numbers = st.lists(st.integers(min_value=0, max_value=2**64 - 1)).map(tuple)
+numbers = st.lists(st.integers(min_value=0, max_value=COUNT_LIMIT - 1)).map(tuple)
 speculations = st.builds(
     RequestSpeculation,
     steps=counts,
@@ -44,7 +47,7 @@ speculations = st.builds(
 )
 records = st.builds(
     RequestRecord,
-    seq=st.integers(min_value=0),
+    seq=st.integers(min_value=0, max_value=COUNT_LIMIT - 1),
     request_id=words,
     phase=st.sampled_from(Phase),
     session_id=st.none() | words,
@@ -75,7 +78,7 @@ records = st.builds(
     text=st.none() | words,
     streamed=st.none() | st.booleans(),
     resent=st.booleans(),
-    stalled_events=st.integers(min_value=0),
+    stalled_events=st.integers(min_value=0, max_value=COUNT_LIMIT - 1),
     notes=st.lists(words).map(tuple),
 )  # fmt: skip
 
@@ -97,7 +100,7 @@ def plain_lines(data: bytes) -> list[bytes]:
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(records, max_size=5))
 def test_records_round_trip(tmp_path, stored):
-    """Any record that the type allows comes back equal: nulls, any Unicode, integers up to 64 bits and beyond."""
+    """Any record that the type allows comes back equal: nulls, any Unicode, integers up to their limits."""
     path = tmp_path / os.urandom(8).hex()
     write(path, stored)
     reader = RecordReader(path)
@@ -270,7 +273,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 writer = RecordWriter(path)
 put = "never failed"
 for seq in range(100_000):
-    events = tuple(random.randrange(2**62) for _ in range(50))
+    events = tuple(random.randrange(2**61) for _ in range(50))
     try:
         writer.put(RequestRecord(seq=seq, request_id="r", phase=Phase.MEASURE, outcome=Outcome.COMPLETED, event_ns=events))
     except StoreError as fault:
@@ -376,3 +379,34 @@ def test_half_a_surrogate_pair_does_not_stop_the_writer(tmp_path, record):
     """Text that UTF-8 cannot hold, as a broken escape makes it, costs that character and nothing else."""
     write(tmp_path / "r", [record(0, text="a\ud800b"), record(1)])
     assert [found.text for found in RecordReader(tmp_path / "r")] == ["a?b", None]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"output_tokens": -5}, "output_tokens: expected a count from 0 to 1099511627776, found -5"),
+        ({"output_tokens": 10**18}, "output_tokens: expected a count"),
+        ({"last_ns": 2**63}, "last_ns: expected nanoseconds of a run"),
+        ({"event_ns": (0, -(2**62))}, "event_ns: expected nanoseconds of a run"),
+        ({"event_tokens": (1, -1)}, "event_tokens: expected counts"),
+        ({"speculation": RequestSpeculation(histogram=(1, 2**63))}, "speculation.histogram: expected a count"),
+        ({"speculation": RequestSpeculation(steps=-1)}, "speculation.steps: expected a count"),
+    ],
+)
+def test_numbers_that_no_run_can_have_had_are_named(tmp_path, record, changes, expected):
+    """File, line and field; what was before is read."""
+    path = tmp_path / "records.zst"
+    write(path, [record(0), record(1, **changes)])
+    reader = iter(RecordReader(path))
+    assert next(reader) == record(0)
+    with pytest.raises(StoreError, match=re.escape(f"{path}: line 2: {expected}")):
+        next(reader)
+
+
+@pytest.mark.parametrize("line", [b'{"seq": 0, "last_ns": ' + b"1" * 400 + b"}", b"[" * 200_000])
+def test_json_beyond_all_bounds_is_named(tmp_path, line):
+    """A number of four hundred digits, or lists in one another without end."""
+    path = tmp_path / "records.zst"
+    path.write_bytes(zstandard.compress(line + b"\n"))
+    with pytest.raises(StoreError, match="line 1: "):
+        list(RecordReader(path))

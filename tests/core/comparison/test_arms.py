@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from loadgen.core.comparison.arms import ArmRun, ArmsComparison, Expectation
+from loadgen.core.comparison.arms import Arm, ArmRun, ArmsComparison, Expectation
 from loadgen.core.comparison.assembly import compare
 from loadgen.core.comparison.crossover import NoCrossover
 from loadgen.core.comparison.verdict import Claim
@@ -92,6 +92,24 @@ def test_one_start_is_said_once() -> None:
     assert twice.repeats == 2
     assert twice.notes == ("made up",)
     assert twice.baseline.levels[0].requests == 80
+
+
+def test_runs_of_all_roles_count_for_what_is_finished() -> None:
+    """Those of the baseline, of its second start, of an arm, and of the arm with its acceptance forced."""
+    again, forced = Arm(name="again", label="Again"), Arm(name="forced", label="Forced")
+    found = compare(
+        "made",
+        "concurrency",
+        {BASELINE: ladder(BASELINE, TPOTS_MS, repeats=2), EAGLE: ladder(EAGLE, FADING_MS)},
+        baseline=BASELINE,
+        again=(again, ladder(again, {1: 20.0, 4: 22.0})),
+        forced={EAGLE: {1: ladder(forced, {1: 25.0}), 4: ladder(forced, {1: 8.0})}},
+        expected={},
+        planned_runs=14,
+    )
+    assert (found.finished_runs, found.complete) == (6 + 3 + 2 + 2, False)
+    assert replace(found, planned_runs=13).complete
+    assert replace(found, planned_runs=None).complete
 
 
 def test_too_few_requests_are_not_compared() -> None:

@@ -6,6 +6,7 @@ are integer nanoseconds on the run's monotonic axis (`origin_unix_ns` in the man
 
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from operator import attrgetter
 
 from loadgen.core.request import Phase
 
@@ -163,6 +164,8 @@ _INSTANTS = (
     "connect_ns",
     "stamp_lag_ns",
 )
+_counts_of, _instants_of = attrgetter(*_COUNTS), attrgetter(*_INSTANTS)
+_COUNT = f"expected a count from 0 to {COUNT_LIMIT}"
 _SPECULATION = tuple(each.name for each in fields(RequestSpeculation))
 
 
@@ -171,26 +174,28 @@ def impossible(record: RequestRecord) -> str | None:
 
     Loadgen writes no such record: it was edited, or its disk is broken.
     """
-    for name in _COUNTS:
-        count = getattr(record, name)
+    for name, count in zip(_COUNTS, _counts_of(record), strict=True):
         if count is not None and not 0 <= count < COUNT_LIMIT:
-            return f"{name}: expected a count from 0 to {COUNT_LIMIT}, found {_short(count)}"
-    for name in _INSTANTS:
-        instant = getattr(record, name)
-        if instant is not None and abs(instant) >= INSTANT_LIMIT_NS:
+            return f"{name}: {_COUNT}, found {_short(count)}"
+    for name, instant in zip(_INSTANTS, _instants_of(record), strict=True):
+        if instant is not None and not -INSTANT_LIMIT_NS < instant < INSTANT_LIMIT_NS:
             return f"{name}: expected nanoseconds of a run, found {_short(instant)}"
     events = record.event_ns
-    if events and max(max(events), -min(events)) >= INSTANT_LIMIT_NS:
+    if events and (max(events) >= INSTANT_LIMIT_NS or min(events) <= -INSTANT_LIMIT_NS):
         return f"event_ns: expected nanoseconds of a run, found {_short(max(events, key=abs))}"
-    if any(not 0 <= count < COUNT_LIMIT for count in record.event_tokens or ()):
-        return f"event_tokens: expected counts from 0 to {COUNT_LIMIT}"
-    found = record.speculation
-    for name in () if found is None else _SPECULATION:
-        told = getattr(found, name)
-        counts = told if isinstance(told, tuple) else () if told is None else (told,)
-        if any(not 0 <= count < COUNT_LIMIT for count in counts):
-            return f"speculation.{name}: expected a count from 0 to {COUNT_LIMIT}"
+    if (counts := record.event_tokens) and not _are_counts(counts):
+        return f"event_tokens: {_COUNT}"
+    if (found := record.speculation) is not None:
+        for name in _SPECULATION:
+            told = getattr(found, name)
+            counts = told if isinstance(told, tuple) else () if told is None else (told,)
+            if counts and not _are_counts(counts):
+                return f"speculation.{name}: {_COUNT}"
     return None
+
+
+def _are_counts(counts: tuple[int, ...]) -> bool:
+    return min(counts) >= 0 and max(counts) < COUNT_LIMIT
 
 
 def _short(number: int) -> str:

@@ -388,7 +388,7 @@ def test_half_a_surrogate_pair_does_not_stop_the_writer(tmp_path, record):
         ({"output_tokens": 10**18}, "output_tokens: expected a count"),
         ({"last_ns": 2**63}, "last_ns: expected nanoseconds of a run"),
         ({"event_ns": (0, -(2**62))}, "event_ns: expected nanoseconds of a run"),
-        ({"event_tokens": (1, -1)}, "event_tokens: expected counts"),
+        ({"event_tokens": (1, -1)}, "event_tokens: expected a count"),
         ({"speculation": RequestSpeculation(histogram=(1, 2**63))}, "speculation.histogram: expected a count"),
         ({"speculation": RequestSpeculation(steps=-1)}, "speculation.steps: expected a count"),
     ],

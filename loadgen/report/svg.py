@@ -66,10 +66,10 @@ def _values(chart: Chart) -> Iterator[float | None]:
         yield from line.high or ()
 
 
-def _nice(value: float) -> float:
-    """The next number of the form 1, 1.5, 2, 3, 4, 5, 6, 8 × 10^n."""
+def _nice(value: float, steps: Sequence[float] = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)) -> float:
+    """The next number of the form 1, 1.5, 2, 3, 4, 5, 6, 8 × 10^n, or of other `steps`, which end in 10."""
     power = 10.0 ** math.floor(math.log10(value))
-    return next(float(step * power) for step in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if step * power >= value)
+    return next(float(step * power) for step in steps if step * power >= value)
 
 
 def _linear(low: float, high: float, begin: float, end: float) -> _Scale:
@@ -88,8 +88,9 @@ def _x_scale(chart: Chart) -> _Scale:
 
 
 def _y_axis(y: _Scale, top: float) -> Iterator[str]:
-    for step in range(_TICKS + 1):
-        value = float(f"{top * step / _TICKS:.3g}")
+    apart = _nice(top / _TICKS, (1, 2, 2.5, 5, 10))
+    for step in range(int(top / apart * (1 + 1e-9)) + 1):
+        value = float(f"{apart * step:.6g}")
         yield f'<path d="M{_LEFT} {y(value):.1f}H{_WIDTH - _RIGHT}" stroke="#e3e5e8"/>'
         yield _text(_LEFT - 8, y(value) + 4, asked(value), anchor="end")
 

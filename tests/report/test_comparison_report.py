@@ -349,6 +349,14 @@ def test_the_noise_floor_is_drawn_around_no_gain() -> None:
     assert "↑ 90.0" in chart_svg(chart)
 
 
+def test_the_ticks_of_a_document_s_chart_are_round() -> None:
+    """Also where the axis ends at a limit for bands that go beyond."""
+    chart = replace(speedup_chart(three_arms()), top=3.45)
+    texts = list(ElementTree.fromstring(chart_svg(chart)).iter("{http://www.w3.org/2000/svg}text"))
+    ticks = [each.text for each in texts if each.attrib["text-anchor"] == "end" and each.text != "×"]
+    assert ticks == ["0", "1", "2", "3"]
+
+
 def test_two_crossovers_close_together_have_labels_apart() -> None:
     """Each in the colour of its arm, the second beneath the first."""
     chart = speedup_chart(three_arms())

@@ -11,7 +11,7 @@ REDACTED = "[secret]"
 _SECRET_NAME = re.compile(
     r"((^|_)cookie|api_?key|credential|passw(or)?d|passphrase|secret"
     r"|(access|account|auth|client|deploy|encryption|license|private|secret|service|signing|ssh)_?key(_id)?)s?$"
-    r"|(^|_)(auth|authorization|pass|token)$|_(pat|pwd)$|(^|(access|admin|api|auth|bearer|hf)_)tokens$",
+    r"|(^|_)(auth|authorization|pass|token)$|_(pat|pwd)$|(^|_)(access|admin|api|auth|bearer|hf)_tokens$",
     re.IGNORECASE,
 )
 """`PWD` alone is the folder of a shell."""

@@ -157,8 +157,8 @@ def report(
 ) -> None:
     """Say what an experiment came to: does it pay, up to which load, why, and are answers left alone.
 
-    From the records of the cells that are finished. Exit code 3 when a measurement among them is invalid, else 1 when
-    a gate of the file failed.
+    From the records of the cells that are finished. Exit code 3 when a measurement among them is invalid or a planned
+    one is missing, else 1 when a gate of the file failed.
     """
     result = experiment_result(folder)
     if svg is not None:

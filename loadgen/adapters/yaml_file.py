@@ -174,7 +174,7 @@ def _explained(problem: ErrorDetails, file: YamlFile, model: type[BaseModel]) ->
 
 
 def _named(keys: KeyPath) -> str:
-    return printable(".".join(map(str, keys)))
+    return printable(without_secrets(".".join(map(str, keys))))
 
 
 def _shown(value: Any, *keys: str | int) -> str:

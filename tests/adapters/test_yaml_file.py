@@ -78,7 +78,7 @@ def test_what_a_file_holds_does_not_reach_the_terminal_raw(tmp_path: Path) -> No
     with pytest.raises(ConfigError, match=r"mine\.yaml:1: env\.\\x1b\]0;owned\\x07: ") as raised:
         validated(load_yaml(hostile), Server)
     assert str(raised.value).isprintable()
-    for env in ("[hf_abcdefghijklmnop1234]", "{TOKEN: [hunter2-hunter2]}"):
+    for env in ("[hf_abcdefghijklmnop1234]", "{hf_abcdefghijklmnop1234: [1]}", "{TOKEN: [hunter2-hunter2]}"):
         with pytest.raises(ConfigError) as raised:
             validated(load_yaml(written(tmp_path, f"env: {env}\n")), Server)
         assert "[secret]" in str(raised.value)

@@ -343,6 +343,8 @@ def test_constant_spacing_can_be_stored(tmp_path: Path) -> None:
         ("repeats: 2", "cooldown: ٣s", r":21: cooldown: expected a duration such as"),
         ("repeats: 2", "cooldown: 1.0e+300", r":21: cooldown: expected a duration of zero or more, at most"),
         ("repeats: 2", f"cooldown: {'9' * 400}s", r":21: cooldown: expected a duration of at most"),
+        ("MODE: 1", '"A=B": 1', r":12: arms\.baseline\.env\.A=B: expected the name of a variable, without = and NUL"),
+        ("ACCEPTED:", '"":', r":20: arms\.eagle3\.forced\.env\.: expected the name of a variable"),
         ("MODE: 1", "MODE: true", r":12: arms\.baseline\.env\.MODE: input should be a valid string, got True"),
         (
             '[--accept, "{length}"]\n      env: {ACCEPTED: "{accepted}"}',

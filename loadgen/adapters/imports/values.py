@@ -35,5 +35,5 @@ def scaled(value: Any, factor: float) -> float | None:
 
 
 def share(part: float | None, of: float | None) -> float | None:
-    """A part of a whole; None when either is unknown, or the whole is nothing."""
-    return part / of if part is not None and of else None
+    """A part of a whole; None when either is unknown, the whole is nothing, or the part is less."""
+    return part / of if part is not None and part >= 0 and of else None

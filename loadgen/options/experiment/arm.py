@@ -13,7 +13,7 @@ from loadgen.adapters.yaml_file import FieldError
 from loadgen.core.errors import ConfigError
 from loadgen.options.experiment.profile import Launch, as_seen_from, image_of, with_profile
 from loadgen.options.experiment.section import DataFile, Section, Text, folder_of, nothing
-from loadgen.options.experiment.variables import check_public, check_secret, expanded, named_in, without_variables
+from loadgen.options.experiment.variables import check_environment, check_public, expanded, named_in, without_variables
 from loadgen.options.resolve import resolve
 from loadgen.options.sim import SimOptions
 
@@ -218,10 +218,10 @@ class ArmSection(Section):
         if not any(PORT in text for text in (*parts, *self.env.values())):
             raise FieldError(f"expected {PORT} where the server is told its port", "command")
         check_public(parts, "command")
-        check_secret(self.env, "env")
+        check_environment(self.env, "env")
         if self.forced is not None:
             check_public(self.forced.arguments, "forced", "arguments")
-            check_secret(self.forced.env, "forced", "env")
+            check_environment(self.forced.env, "forced", "env")
 
     def _check_sim(self) -> None:
         for name, value in self._speculation_given().items():

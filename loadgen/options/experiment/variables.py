@@ -44,8 +44,10 @@ def check_public(arguments: Sequence[str], *keys: str) -> None:
             raise FieldError("a secret stands in it: a command is stored, and seen by others; give it by env", *keys)
 
 
-def check_secret(environment: Mapping[str, str], *keys: str) -> None:
-    """Raises FieldError for a secret that stands in the file itself."""
+def check_environment(environment: Mapping[str, str], *keys: str) -> None:
+    """Raises FieldError for what names no variable, and for a secret that stands in the file itself."""
     for name, text in environment.items():
+        if not name or "=" in name or "\0" in name:
+            raise FieldError("expected the name of a variable, without = and NUL", *keys, name)
         if (names_secret(name) and _VARIABLE.fullmatch(text) is None) or holds_secret(without_variables(text)):
             raise FieldError("a secret does not belong in a file; name a variable that holds it: ${NAME}", *keys, name)

@@ -206,6 +206,7 @@ def test_a_summary_of_ours(tmp_path: Path) -> None:
     [
         {"mean_ttft_ms": "fast", "request_throughput": None, "num_prompts": "many", "request_rate": [1]},
         {"mean_ttft_ms": -5.0, "num_prompts": 10**400},
+        {"mean_ttft_ms": None, "num_prompts": 5, "completed": 10},
         {"mean_ttft_ms": float("nan"), "completed": True, "max_concurrency": -1, "duration": 0},
     ],
 )

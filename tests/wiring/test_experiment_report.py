@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from loadgen.adapters.store.experiment_folder import CELLS, ExperimentFolder
+from loadgen.adapters.store.run_folder import RECORDS
 from loadgen.cli.app import run_command_line
 from loadgen.core.comparison.losslessness import (
     FIRST_WORDS,
@@ -78,6 +79,33 @@ def test_texts_are_compared_over_all_levels(measured: ExperimentFolder) -> None:
         assert (found.sampling, found.requests, found.lossy) == (Sampling.GREEDY, 24, True)
         assert found.reference.identical_ratio == 1
         assert (found.arm.pairs, found.arm.shared_words) == (48, 2)
+
+
+@pytest.mark.parametrize("calling", [12, 24])
+def test_answers_that_call_tools_are_not_compared(measured: ExperimentFolder, tmp_path: Path, calling: int) -> None:
+    """Their texts do not hold what was called with what, so equal texts are no agreement. An arm that only calls tools
+    is not judged at all, which is said."""
+    folder = ExperimentFolder(tmp_path / "tools")
+    shutil.copytree(measured.path, folder.path)
+    for cell in folder.load_manifest().plan.cells:
+        if cell.arm.name == "other" and (calling == 24 or cell.level.name == "c2"):
+            run = folder.cell(cell)
+            stored = list(run.records())
+            (run.path / RECORDS).unlink()
+            writer = run.record_writer()
+            for record in stored:
+                writer.put(replace(record, tool_calls=1))
+            writer.close()
+    for comparison in experiment_result(folder.path).ladders:
+        found = comparison.arms[0].losslessness
+        said = [note for note in comparison.notes if "could not be compared with the baseline's" in note]
+        if calling == 24:
+            assert found is None
+            assert len(said) == 1
+        else:
+            assert found is not None
+            assert (found.requests, found.left_out_ratio) == (12, 0.5)
+            assert said == []
 
 
 def test_the_same_folder_says_the_same_again(measured: ExperimentFolder) -> None:

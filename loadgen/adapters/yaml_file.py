@@ -170,14 +170,14 @@ def _explained(problem: ErrorDetails, file: YamlFile, model: type[BaseModel]) ->
         case "value_error":
             return line, f"{where}: {message}"
         case _:
-            return line, f"{where}: {message}, got {_shown(problem['input'], *keys)}"
+            return line, f"{where}: {message}, got {shown(problem['input'], *keys)}"
 
 
 def _named(keys: KeyPath) -> str:
     return printable(without_secrets(".".join(map(str, keys))))
 
 
-def _shown(value: Any, *keys: str | int) -> str:
+def shown(value: Any, *keys: str | int) -> str:
     """What stands there, for people: without secrets, and not all of it."""
     name = next((key for key in reversed(keys) if isinstance(key, str)), "")
     text = printable(repr(without_secrets(value, name)))

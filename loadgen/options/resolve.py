@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from loadgen.adapters.yaml_file import load_yaml
+from loadgen.adapters.yaml_file import load_yaml, shown
 from loadgen.core.errors import ConfigError
 from loadgen.options.fields import flag_of
 
@@ -94,6 +94,6 @@ def _explain(error: ValidationError, model: type[BaseModel], chosen: Mapping[str
         if problem["type"] == "missing":
             lines.append(f"{where}: this option is needed")
             continue
-        shown = "" if problem["type"] == "value_error" else f", got {problem['input']!r}"
-        lines.append(f"{where}: {message[0].lower()}{message[1:]}{shown}")
+        got = "" if problem["type"] == "value_error" else f", got {shown(problem['input'], *problem['loc'])}"
+        lines.append(f"{where}: {message[0].lower()}{message[1:]}{got}")
     return "; ".join(lines)

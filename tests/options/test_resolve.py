@@ -146,3 +146,13 @@ def test_ladders_are_lists_of_different_numbers() -> None:
     for ladder in ("1,nan", "1,inf", "1,1e9", "1e-9"):
         with pytest.raises(ConfigError, match="--request-rate"):
             resolve(SweepOptions, {"url": URL, "request_rate": ladder}, environment={})
+
+
+def test_a_wrong_value_is_shown_without_secrets_and_control_characters() -> None:
+    """Of a variable and of the command line alike, and a long one by its beginning."""
+    for value in ("hf_abcdefghijklmnop1234", "\x1b]0;owned\x07", "x" * 5000):
+        for sources in ({"given": {"num_requests": value}}, {"environment": {"LOADGEN_NUM_REQUESTS": value}}):
+            with pytest.raises(ConfigError, match="valid integer") as raised:
+                resolve(RunOptions, **{"given": {}, "environment": {}, **sources})
+            assert value not in str(raised.value)
+            assert str(raised.value).isprintable()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 from yaml.constructor import ConstructorError
 
@@ -52,6 +52,20 @@ class YamlFile:
     def line_of(self, *keys: str | int) -> int:
         """The line of a key, or of the nearest one above it that is there."""
         return next((self.lines[keys[:depth]] for depth in range(len(keys), 0, -1) if keys[:depth] in self.lines), 1)
+
+
+class YamlModel(BaseModel):
+    """What may stand in a file."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _a_truth_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
+        """`yes` and `on`, too, are truth values of YAML, and Python takes one for a number."""
+        given = value if isinstance(value, list) else [value]
+        field = cls.model_fields[str(info.field_name)]
+        if any(isinstance(each, bool) for each in given) and _holds_numbers(field.annotation):
+            raise ValueError(f"expected a number, got {value!r}")
+        return value
 
 
 class _Loader(yaml.SafeLoader):
@@ -196,6 +210,10 @@ def _section(annotation: Any) -> Any:
     """A section, or the mapping of names to sections, that a field may hold."""
     candidates = (annotation, *get_args(annotation))
     return next(each for each in candidates if _is_section(each) or get_origin(each) is dict)
+
+
+def _holds_numbers(annotation: Any) -> bool:
+    return annotation in (int, float) or any(map(_holds_numbers, get_args(annotation)))
 
 
 def _is_section(annotation: Any) -> bool:

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, model_validator
 
+from loadgen.adapters.yaml_file import YamlModel
 from loadgen.core.simulation.gpus import GPUS
 from loadgen.core.simulation.models import MODELS
 from loadgen.core.simulation.speculator import Method
@@ -34,7 +35,7 @@ def _method_or_none(value: Any) -> Any:
     return None if value == "none" else value
 
 
-class ModelOptions(BaseModel):
+class ModelOptions(YamlModel):
     """A modelled server: GPU, target model, speculative method (None: none) and what is accepted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

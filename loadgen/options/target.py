@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import ConfigDict, model_validator
 
+from loadgen.adapters.yaml_file import YamlModel
 from loadgen.core.request import Endpoint
 from loadgen.options.fields import Headers, VariableName, option
 
 
-class TargetOptions(BaseModel):
+class TargetOptions(YamlModel):
     """Where a server is and how to be let in."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False)

@@ -113,7 +113,7 @@ def test_a_wrong_line_of_a_file_is_named_by_its_number(tmp_path: Path) -> None:
     file.write_text("- concurrency\n")
     with pytest.raises(ConfigError, match=r"run\.yaml:1: expected `name: value` lines"):
         run_options(file)
-    for text in ("duration: .inf", "duration: .nan", "duration: true", "timeout: -1"):
+    for text in ("duration: .inf", "duration: .nan", "timeout: -1"):
         file.write_text(f"{text}\n")
         with pytest.raises(ConfigError, match=r"run\.yaml:1: .*expected a duration"):
             run_options(file)
@@ -156,3 +156,15 @@ def test_a_wrong_value_is_shown_without_secrets_and_control_characters() -> None
                 resolve(RunOptions, **{"given": {}, "environment": {}, **sources})
             assert value not in str(raised.value)
             assert str(raised.value).isprintable()
+
+
+@pytest.mark.parametrize("line", ["concurrency: true", "request-rate: yes", "duration: on", "num-requests: false"])
+def test_a_truth_value_of_a_file_is_no_number(tmp_path: Path, line: str) -> None:
+    """However YAML spells it; what can be true stays so."""
+    path = tmp_path / "loadgen.yaml"
+    path.write_text(f"url: http://h\n{line}\n")
+    name = line.partition(":")[0]
+    with pytest.raises(ConfigError, match=rf"loadgen\.yaml:2: {name}: expected a number"):
+        resolve(RunOptions, {}, config=path, environment={})
+    path.write_text("url: http://h\nignore-eos: yes\n")
+    assert resolve(RunOptions, {}, config=path, environment={}).ignore_eos is True

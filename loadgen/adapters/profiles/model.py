@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from loadgen.adapters.servers.redaction import holds_secret, names_secret, secrets_within
-from loadgen.adapters.yaml_file import FieldError
+from loadgen.adapters.yaml_file import FieldError, YamlModel
 
 EngineName = Literal["vllm", "sglang", "llamacpp", "tensorrt-llm"]
 
@@ -79,7 +79,7 @@ Argument = Annotated[Any, AfterValidator(_argument)]
 EngineWords = Annotated[dict[str, Any], AfterValidator(_json)]
 
 
-class _Section(BaseModel):
+class _Section(YamlModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 

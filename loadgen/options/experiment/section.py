@@ -1,25 +1,17 @@
 """What all sections of an experiment file are made of."""
 
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationInfo, field_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, ValidationInfo
+
+from loadgen.adapters.yaml_file import YamlModel
 
 
-class Section(BaseModel):
+class Section(YamlModel):
     """A part of the file; a field that it does not know is refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _a_truth_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
-        """`yes` and `on`, too, are truth values of YAML, and Python takes one for a number."""
-        given = value if isinstance(value, list) else [value]
-        field = cls.model_fields[str(info.field_name)]
-        if any(isinstance(each, bool) for each in given) and _holds_numbers(field.annotation):
-            raise ValueError(f"expected a number, got {value!r}")
-        return value
 
 
 def folder_of(info: ValidationInfo) -> Path:
@@ -30,10 +22,6 @@ def folder_of(info: ValidationInfo) -> Path:
 
 def _beside_the_file(path: Path, info: ValidationInfo) -> Path:
     return folder_of(info) / path
-
-
-def _holds_numbers(annotation: Any) -> bool:
-    return annotation in (int, float) or any(map(_holds_numbers, get_args(annotation)))
 
 
 def nothing(value: Any) -> Any:

@@ -232,6 +232,7 @@ def test_a_wrong_arm_is_named_with_its_line(tmp_path: Path, line: str, instead: 
             "packages: [x>=1]\nsimulator:",
             r"mine\.yaml:10: packages\.0: expected NAME==VERSION, got 'x>=1'",
         ),
+        ("simulator:", "gpus: true\nsimulator:", r"mine\.yaml:10: gpus: expected a number, got True"),
         (
             "simulator:",
             "port: 0\nsimulator:",

@@ -254,7 +254,7 @@ class Speculation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauge:
-    """A state of the server over the window: its mean over time, and the largest value that was read, or lies at an end."""
+    """A state of the server over the window: its mean over time, and the largest value read or at an end."""
 
     mean: float | None = None
     peak: float | None = None

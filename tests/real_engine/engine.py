@@ -333,7 +333,7 @@ def check_token_counts(record: dict[str, Any]) -> None:
 
 
 def check_origins_agree(summary: dict[str, Any], added: Counters) -> None:
-    """Counters and blocks are exactly equal, and the server's own; the stream loses steps at most, and then is doubted.
+    """Counters and blocks are exactly equal, and the server's own; the stream may lose steps, and is doubted where it lost many.
 
     Some steps share an event with the next: what ends inside a character, or what a busy front end sends together.
     """
@@ -350,7 +350,10 @@ def check_origins_agree(summary: dict[str, Any], added: Counters) -> None:
         assert (told["allowed"], told["agrees"]) == ([0, 0], True)
     steps = pairs["counters", "stream", "decode_steps"]
     assert 0 <= steps["difference"] < 0.5 * steps["left_value"]
-    assert steps["agrees"] == (steps["difference"] <= steps["allowed"][1])
     findings = {finding["kind"] for finding in summary["verdict"]["findings"]}
-    assert all(each["agrees"] for each in speculation["agreement"]) == ("acceptance_disagrees" not in findings)
+    if steps["difference"] <= steps["allowed"][1]:
+        assert all(each["agrees"] for each in speculation["agreement"]), speculation["agreement"]
+        assert "acceptance_disagrees" not in findings
+    if steps["difference"] - steps["allowed"][1] > 0.05 * steps["left_value"]:
+        assert "acceptance_disagrees" in findings
     assert findings.isdisjoint({"foreign_traffic", "server_partly_read", "scrape_failed"})

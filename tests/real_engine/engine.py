@@ -333,7 +333,7 @@ def check_token_counts(record: dict[str, Any]) -> None:
 
 
 def check_origins_agree(summary: dict[str, Any], added: Counters) -> None:
-    """Counters and blocks are exactly equal, and the server's own; the stream may lose steps, and is doubted where it lost many.
+    """Counters and blocks are exactly equal, and the server's own; a stream that lost many steps is doubted.
 
     Some steps share an event with the next: what ends inside a character, or what a busy front end sends together.
     """

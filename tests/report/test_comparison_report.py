@@ -13,6 +13,7 @@ from loadgen.core.comparison.arms import Arm, ArmLadder, ArmsComparison
 from loadgen.core.comparison.assembly import compare
 from loadgen.core.comparison.crossover import Crossover, NoCrossover
 from loadgen.core.comparison.losslessness import Sampling
+from loadgen.core.comparison.objection import Against, Objection
 from loadgen.report.comparison import comparison_html, comparison_text, document_charts
 from loadgen.report.comparison.charts import length_charts, load_charts, pareto_chart, speedup_chart
 from loadgen.report.comparison.words import (
@@ -310,12 +311,95 @@ def test_answers_that_are_too_few_or_not_compared_are_said() -> None:
     assert words.endswith(" 25.0% of all answers are not compared: they failed, or call tools.")
 
 
+def objected(*found: Objection, worth_at: float = 4, passed_over: bool = False) -> ArmsComparison:
+    """EAGLE pays at 1 to 16; of one level this is said, and the baseline is run there."""
+    comparison = explained_arms()
+    eagle, lookup = comparison.arms
+    levels = []
+    for level in eagle.levels:
+        of_level = tuple(each for each in found if each.level == level.level)
+        assert level.gain is not None
+        levels.append(replace(level, objections=of_level, gain=replace(level.gain, objections=of_level)))
+    arm = replace(eagle, levels=tuple(levels))
+    kind = {"passed_over" if passed_over else "held_back": ("eagle3",)}
+    choices = [
+        replace(each, arm="baseline", speedup=None, **kind) if each.level == worth_at else each
+        for each in comparison.choices
+    ]
+    return replace(comparison, arms=(arm, lookup), choices=tuple(choices))
+
+
+def test_requests_that_fail_are_said_in_the_sentence() -> None:
+    """How many where that is worst, beside the baseline's; what may be chance only seems so."""
+    failed = Objection(against=Against.FAILURES, level=4, baseline=0.0, arm=0.6, certain=True)
+    late = Objection(against=Against.ATTAINMENT, level=4, baseline=0.9, arm=0.3, certain=True)
+    comparison = objected(failed, replace(failed, level=16, arm=0.5), late, passed_over=True)
+    words = conclusion(comparison.arms[0], "concurrency")
+    assert words.endswith(
+        "; it pays at every level measured, but fails more requests at 4 and 16 (at 4 60.0%, the baseline 0%) and meets"
+        " the objectives of fewer requests at 4 (30.0%, the baseline 90.0%)."
+    )
+    assert "at 4 Baseline, since EAGLE-3 (k = 3) with the faster TPOT answers fewer requests; at 16" in advice(
+        comparison
+    )
+    page = comparison_html(comparison)
+    assert "; answers fewer requests at 4 and 16" in page
+    maybe = conclusion(objected(replace(failed, arm=0.1, certain=False)).arms[0], "concurrency")
+    assert maybe.endswith(", but seems to fail more requests at 4 (10.0%, the baseline 0%: measure more).")
+
+
+def test_answers_of_another_length_are_said_and_not_judged() -> None:
+    """The level is left out of the sentence; where it is every level there is no sentence of TPOT at all."""
+    longer = Objection(against=Against.LENGTHS, level=4, baseline=12.0, arm=24.0, certain=True)
+    comparison = objected(longer)
+    told = "its answers have 24.0 tokens on average, by its server's count, and the baseline's 12.0: not the same work"
+    assert conclusion(comparison.arms[0], "concurrency").endswith(f"; without 4, where {told}.")
+    assert "at 4 Baseline, since EAGLE-3 (k = 3) is held back by what is said above; at 16" in advice(comparison)
+    everywhere = objected(*(replace(longer, level=level, arm=24 + level) for level in (1, 4, 16)))
+    assert conclusion(everywhere.arms[0], "concurrency") == (
+        "is not judged: its answers have 40.0 tokens on average at 16, by its server's count, and the baseline's 12.0:"
+        " not the same work."
+    )
+
+
+def test_too_few_answers_to_compare_say_that_they_failed() -> None:
+    """A dash hides no failures."""
+    failed = Objection(against=Against.FAILURES, level=1, baseline=0.0, arm=0.9, certain=True)
+    (arm,) = hostile_arms("x").arms
+    first, *others = arm.levels
+    words = conclusion(replace(arm, levels=(replace(first, objections=(failed,)), *others)), "concurrency")
+    assert words == (
+        "cannot be compared: too few requests have a TPOT in both arms. It fails more requests at 1 (90.0%, the"
+        " baseline 0%)."
+    )
+
+
+def test_one_start_shows_nothing_for_certain() -> None:
+    """Intervals have no word of how much starts differ, so no sentence, table or legend speaks of an arm's certainty.
+
+    How the two starts of the baseline differ is another matter: both were measured.
+    """
+    one = replace(explained_arms(), noise=())
+    text = " ".join(comparison_text(one).split())
+    assert one.repeats == 1
+    assert "for certain" not in text
+    assert "false claim" not in text
+    assert "within this one start: how much starts differ is in no interval" in text
+    assert "seems to stop paying at about" in text
+    several = " ".join(comparison_text(replace(one, repeats=3)).split())
+    assert "within this one start" not in several
+    assert "hold a false claim" in several
+    assert "it stops paying at about" in several
+
+
 def test_what_to_run_is_said_and_can_be_pasted() -> None:
     """By level and by batch size; methods that pay nowhere are not offered."""
     comparison = explained_arms()
     assert advice(comparison) == "at 1 to 16 EAGLE-3 (k = 3)"
     alone = replace(comparison, choices=tuple(replace(each, arm="baseline") for each in comparison.choices))
-    assert advice(alone) == "at 1 to 16 Baseline, since nothing is faster for certain"
+    assert advice(alone) == "at 1 to 16 Baseline, since nothing is faster within this one start"
+    again = replace(alone, repeats=3)
+    assert advice(again) == "at 1 to 16 Baseline, since nothing is faster for certain"
     lossy = tuple(replace(each, arm="ngram") for each in comparison.choices)
     assert advice(replace(comparison, choices=lossy)) == "at 1 to 16 N-gram (k = 7) (lossy)"
     first, second = map(json.loads, schedule_texts(comparison))

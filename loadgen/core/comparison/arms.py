@@ -13,6 +13,7 @@ from loadgen.core.comparison.gain import Gain
 from loadgen.core.comparison.gates import JudgedGate
 from loadgen.core.comparison.losslessness import Losslessness
 from loadgen.core.comparison.noise import NoiseFloor
+from loadgen.core.comparison.objection import Objection
 from loadgen.core.comparison.pareto import OperatingPoint
 from loadgen.core.comparison.trade_off import TradeOff
 from loadgen.core.comparison.verdict import LevelVerdict
@@ -71,7 +72,7 @@ class ArmLevel:
     `tpot_s` is the mean over requests, `acceptance_length` and `tokens_per_step` as in a summary.
     `cost_per_million_tokens` is the price of an hour over the output tokens of an hour, at the arm's own throughput at
     this level. `gain` and `explanation` are None for the baseline, and where nothing can be compared: `uncompared` says
-    why.
+    why. `objections` speak against the arm also there.
     """
 
     level: float
@@ -85,6 +86,7 @@ class ArmLevel:
     measurement: Verdict
     gain: Gain | None
     uncompared: Uncompared | None
+    objections: tuple[Objection, ...] = ()
     explanation: Explanation | None
     expected: Expectation | None
 
@@ -113,6 +115,11 @@ class ArmLadder:
     def gains(self) -> dict[float, Gain]:
         """By level, of those that could be compared."""
         return {level.level: level.gain for level in self.levels if level.gain is not None}
+
+    @property
+    def objections(self) -> tuple[Objection, ...]:
+        """What speaks against it whatever its speed, level by level."""
+        return tuple(each for level in self.levels for each in level.objections)
 
     @property
     def trade_offs(self) -> tuple[TradeOff, ...]:
@@ -148,6 +155,11 @@ class ArmsComparison:
     gates: tuple[JudgedGate, ...] = ()
     finished_runs: int
     planned_runs: int | None
+
+    @property
+    def one_start(self) -> bool:
+        """Whether each arm was started once, so that nothing is known of how much starts differ."""
+        return self.repeats == 1
 
     @property
     def ladders(self) -> tuple[ArmLadder, ...]:

@@ -20,10 +20,11 @@ from loadgen.core.comparison.cell import Cell
 from loadgen.core.comparison.choice import Drafting, choices, schedules
 from loadgen.core.comparison.crossover import crossover
 from loadgen.core.comparison.explanation import Explanation, explanation, fall, told
-from loadgen.core.comparison.gain import Gain
+from loadgen.core.comparison.gain import Gain, Worth
 from loadgen.core.comparison.gates import Gate
 from loadgen.core.comparison.losslessness import Losslessness
 from loadgen.core.comparison.noise import METRIC_ERROR_RATIO, noise_floors
+from loadgen.core.comparison.objection import Against, Objection, objections
 from loadgen.core.comparison.pareto import operating_point, pareto_front
 from loadgen.core.comparison.ratio import METRICS, Ratio, ratio
 from loadgen.core.comparison.trade_off import HEADLINE, trade_offs
@@ -123,6 +124,11 @@ def _drafting(ladder: ArmLadder) -> Drafting | None:
         configuration=arm.configuration,
         levels={level.level for level in ladder.levels},
         gains=ladder.gains,
+        barred={
+            level.level
+            for level in ladder.levels
+            if level.objections or (level.gain is not None and level.gain.worth is Worth.WITHHELD)
+        },
     )
 
 
@@ -171,7 +177,13 @@ class _Assembly:
         ratios = {level: self._ratios(ran) for level, ran in levels.items() if level in self.baseline}
         headlines = {level: found[HEADLINE] for level, found in ratios.items() if HEADLINE in found}
         valid = {level for level in headlines if _valid(levels[level]) and _valid(self.baseline[level])}
-        judged = verdicts([each for level, each in headlines.items() if level in valid], noise, error_ratio=error_ratio)
+        against = objections({level: pair for level, ran in levels.items() if (pair := self._pair(ran)) is not None})
+        valid_work = {
+            level for level in valid if all(each.against is not Against.LENGTHS for each in against.get(level, ()))
+        }
+        judged = verdicts(
+            [each for level, each in headlines.items() if level in valid_work], noise, error_ratio=error_ratio
+        )
         beside = trade_offs(judged, ratios, noise)
         claims = {level: unclaimed(each) for level, each in headlines.items()} | {each.level: each for each in judged}
         self.notes.update(
@@ -187,6 +199,7 @@ class _Assembly:
                     verdict=claims[level],
                     ratios={metric: each.estimate for metric, each in ratios[level].items()},
                     trade_offs=beside.get(level, ()),
+                    objections=against.get(level, ()),
                     left_out_ratio=headlines[level].left_out_ratio,
                     break_even_length=_break_even(headlines[level], _mean([run.cell.tokens_per_step for run in ran])),
                     valid=level in valid,
@@ -194,8 +207,17 @@ class _Assembly:
                 why = self._why(
                     arm, ran, {length: found[level] for length, found in forced_levels.items() if level in found}, gain
                 )
-            made.append(self.level(ran, gain=gain, uncompared=uncompared, why=why, expected=expected.get(level)))
-        trusted = [level for level in made if level.level in valid]
+            made.append(
+                self.level(
+                    ran,
+                    gain=gain,
+                    uncompared=uncompared,
+                    against=against.get(level, ()),
+                    why=why,
+                    expected=expected.get(level),
+                )
+            )
+        trusted = [level for level in made if level.level in valid_work]
         lengths = [level.tokens_per_step for level in trusted]
         needed = [None if level.explanation is None else level.explanation.needed for level in trusted]
         return ArmLadder(
@@ -213,6 +235,7 @@ class _Assembly:
         *,
         gain: Gain | None = None,
         uncompared: Uncompared | None = None,
+        against: tuple[Objection, ...] = (),
         why: Explanation | None = None,
         expected: Expectation | None = None,
     ) -> ArmLevel:
@@ -236,6 +259,7 @@ class _Assembly:
             ),
             gain=gain,
             uncompared=uncompared,
+            objections=against,
             explanation=why,
             expected=expected,
         )
@@ -245,6 +269,12 @@ class _Assembly:
         if not second:
             return {}
         return {metric: found for metric in METRICS if (found := ratio(first, second, metric)) is not None}
+
+    def _pair(self, arm: Sequence[ArmRun]) -> tuple[Sequence[Cell], Sequence[Cell]] | None:
+        """The runs of both of one level, of common repeats; None where there are none, or one is not valid."""
+        baseline = self.baseline.get(arm[0].cell.level, ())
+        first, second = _of_common_repeats(baseline, arm)
+        return (first, second) if second and _valid(baseline) and _valid(arm) else None
 
     def _uncompared(self, arm: Sequence[ArmRun]) -> Uncompared:
         baseline = self.baseline.get(arm[0].cell.level, ())

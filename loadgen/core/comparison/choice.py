@@ -17,13 +17,15 @@ class Choice:
     """The arm to run at a level, by name: of those that pay there the one with the fastest TPOT, else the baseline,
     which has no speedup.
 
-    `passed_over` are arms whose TPOT is faster for certain and which lose E2EL, throughput or goodput.
+    `passed_over` are arms whose TPOT is faster for certain and which lose E2EL, throughput or goodput or answer fewer
+    requests, `held_back` those of which something speaks against believing it.
     """
 
     level: float
     arm: str
     speedup: Estimate | None
     passed_over: tuple[str, ...] = ()
+    held_back: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,8 @@ class Schedule:
 class Drafting:
     """An arm that drafts: the levels that it was run at, and its gains where it could be compared.
 
-    `configuration` is how it was told to speculate, in the engine's own words, without what gives draft lengths.
+    `configuration` is how it was told to speculate, in the engine's own words, without what gives draft lengths. At
+    `barred` levels something speaks against it that its neighbours' evidence does not answer.
     """
 
     label: str
@@ -55,6 +58,7 @@ class Drafting:
     configuration: Mapping[str, Any]
     levels: Collection[float]
     gains: Mapping[float, Gain]
+    barred: Collection[float] = ()
 
 
 def choices(levels: Sequence[float], baseline: str, ladders: Mapping[str, Mapping[float, Gain]]) -> tuple[Choice, ...]:
@@ -67,7 +71,8 @@ def choices(levels: Sequence[float], baseline: str, ladders: Mapping[str, Mappin
         lossy = [
             name for name, gain in gains.items() if gain.verdict.claim is Claim.FASTER and gain.worth is Worth.COSTS
         ]
-        found.append(Choice(level=level, arm=name, speedup=speedup, passed_over=tuple(lossy)))
+        held = [name for name, gain in gains.items() if gain.worth is Worth.WITHHELD]
+        found.append(Choice(level=level, arm=name, speedup=speedup, passed_over=tuple(lossy), held_back=tuple(held)))
     return tuple(found)
 
 
@@ -81,7 +86,11 @@ def schedules(levels: Sequence[float], arms: Sequence[Drafting]) -> tuple[Schedu
         run = [level for level in levels if any(level in arm.levels for arm in of_method)]
         if not run:
             continue
-        lengths = draft_lengths(run, {arm.draft_tokens: arm.gains for arm in of_method})
+        lengths = draft_lengths(
+            run,
+            {arm.draft_tokens: arm.gains for arm in of_method},
+            barred={arm.draft_tokens: arm.barred for arm in of_method},
+        )
         found.append(
             Schedule(
                 method=of_method[0].method,

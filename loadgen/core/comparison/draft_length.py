@@ -1,9 +1,10 @@
 """Which draft length to use at which batch size, from what was measured, and what of it is evidence."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 from loadgen.core.comparison.gain import Gain, Worth
 from loadgen.core.simulation.speculator import BatchRange, as_ranges
@@ -14,7 +15,8 @@ class Basis(StrEnum):
 
     `PAYS`: it pays there. `COSTS`: every length tried costs there, so none is drafted. `BETWEEN`: nothing was shown,
     and the nearest levels on either side that show something come to the same. `DEFAULT`: nothing was shown, and they
-    do not, or there is none on one side; then none is drafted, as without speculation.
+    do not, or there is none on one side, or something speaks against it here; then none is drafted, as without
+    speculation.
     """
 
     PAYS = "pays"
@@ -32,11 +34,16 @@ class DraftLength:
     basis: Basis
 
 
-def draft_lengths(levels: Sequence[float], ladders: Mapping[int, Mapping[float, Gain]]) -> tuple[DraftLength, ...]:
+def draft_lengths(
+    levels: Sequence[float],
+    ladders: Mapping[int, Mapping[float, Gain]],
+    *,
+    barred: Mapping[int, Collection[float]] = MappingProxyType({}),
+) -> tuple[DraftLength, ...]:
     """For each of the ascending levels the length of most speedup among those that pay there.
 
     `ladders` has the gains by level for each draft length tried; a level that one could not be compared at shows
-    nothing of it.
+    nothing of it. Levels at which a length is `barred` do not take it over from those on either side.
     """
     shown = [_shown({tokens: gains.get(level) for tokens, gains in ladders.items()}) for level in levels]
     found = []
@@ -46,7 +53,7 @@ def draft_lengths(levels: Sequence[float], ladders: Mapping[int, Mapping[float, 
             continue
         below = next((each for each in reversed(shown[:place]) if each is not None), None)
         above = next((each for each in shown[place + 1 :] if each is not None), None)
-        if below is None or below != above:
+        if below is None or below != above or level in barred.get(below, ()):
             found.append(DraftLength(level=level, draft_tokens=0, basis=Basis.DEFAULT))
         else:
             found.append(DraftLength(level=level, draft_tokens=below, basis=Basis.BETWEEN))

@@ -18,10 +18,15 @@ DECISIVE = frozenset({"e2el_s.mean", "output_tokens_per_s", "goodput_rps"})
 """An arm that loses one of these is not recommended: its users wait longer for an answer, or its server yields less."""
 
 
+MAY_LOSE_FROM = 1.1
+"""A decisive metric that is worse by such a factor, for certain or not, holds a recommendation back."""
+
+
 class Effect(StrEnum):
-    """What a metric does where TPOT pays: get worse for certain, or not for certain better."""
+    """What a metric does where TPOT pays: get worse for certain, look far worse, or be not for certain better."""
 
     LOSS = "loss"
+    MAY_LOSE = "loss not certain"
     NO_GAIN = "no gain seen"
 
 
@@ -48,7 +53,9 @@ def trade_offs(
     A loss is told wherever the headline's speedup is above 1, claimed or not: in all metrics and levels together at
     most 5 % of ladders hold a false one (Holm). That there is no gain is told where the headline claims one and the
     ladder of the metric does not, by the same rule for both. It is not told of TTFT, which drafts are not there to
-    shorten, and of rates in an open loop, which follow the arrivals.
+    shorten, and of rates in an open loop, which follow the arrivals. Where the headline claims one and a decisive
+    metric is worse by `MAY_LOSE_FROM` or more without certainty, that is told instead: intervals of few starts are so
+    wide that nothing is a loss for certain, which is no reason to recommend what looks like one.
     """
     beside = [ratios[each.level][metric] for each in headline for metric in BESIDE if metric in ratios[each.level]]
     lost = {
@@ -69,11 +76,17 @@ def trade_offs(
             place, effect = (ratio.metric, ratio.level), None
             if verdict.speedup.value > 1 and place in lost:
                 effect = Effect.LOSS
+            elif verdict.claim is Claim.FASTER and _may_lose(ratio):
+                effect = Effect.MAY_LOSE
             elif verdict.claim is Claim.FASTER and _may_gain(ratio) and place not in gained:
                 effect = Effect.NO_GAIN
             if effect is not None:
                 of_level.append(TradeOff(metric=ratio.metric, level=ratio.level, effect=effect, ratio=ratio.estimate))
     return {level: tuple(each) for level, each in found.items()}
+
+
+def _may_lose(ratio: Ratio) -> bool:
+    return ratio.metric in DECISIVE and ratio.speedup.estimate().value <= 1 / MAY_LOSE_FROM
 
 
 def _may_gain(ratio: Ratio) -> bool:

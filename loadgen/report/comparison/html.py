@@ -142,7 +142,7 @@ def _gates(comparison: ArmsComparison) -> str:
 
 def _conclusions(comparison: ArmsComparison) -> str:
     sentences = (
-        f"<p><b>{page.foreign(ladder.arm.label)}</b> {page.esc(' '.join(said_of(ladder, comparison.variable)))}</p>"
+        f"<p><b>{page.foreign(ladder.arm.label)}</b> {page.esc(' '.join(said_of(ladder, comparison)))}</p>"
         for ladder in comparison.arms
     )
     return page.figure_list(_figure(ladder, comparison) for ladder in comparison.arms) + "".join(sentences)
@@ -153,7 +153,11 @@ def _figure(ladder: ArmLadder, comparison: ArmsComparison) -> page.Figure:
     value, beside = DASH, "not compared"
     if found is not None:
         value = crossover_figure(found, top=top)
-        beside = pays_text(found, comparison.variable, top=top) if found.reason else crossover_bounds(found, top=top)
+        beside = (
+            pays_text(found, comparison.variable, top=top, one_start=comparison.one_start)
+            if found.reason
+            else crossover_bounds(found, top=top)
+        )
     return page.Figure(
         label=f"{ladder.arm.label}: TPOT pays up to",
         value=value,

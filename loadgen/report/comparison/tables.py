@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
 from loadgen.core.comparison.explanation import Explanation
+from loadgen.core.comparison.trade_off import MAY_LOSE_FROM
 from loadgen.core.simulation.prediction import Bounds
 from loadgen.core.stats.bootstrap import Estimate
-from loadgen.report.comparison.trade_offs import choice_cost
+from loadgen.report.comparison.trade_offs import choice_cost, sure
 from loadgen.report.comparison.words import choice_label, interval, p_value_text
 from loadgen.report.tables import TextTable
 from loadgen.report.words import DASH, asked, milliseconds, number, percent, printable, variable_text
@@ -32,9 +33,11 @@ def choice_table(comparison: ArmsComparison) -> TextTable:
                 choice_cost(choice, comparison),
             )
         )
+    claimed = sure(one_start=comparison.one_start)
     table = TextTable(
-        caption="The fastest of the arms whose TPOT is faster for certain and that lose neither E2EL, output tokens/s"
-        " nor goodput for certain; else the baseline.",
+        caption=f"The fastest of the arms whose TPOT is faster {claimed} and that lose neither E2EL, output tokens/s"
+        f" nor goodput {claimed}, nor seem to by {MAY_LOSE_FROM - 1:.0%}, and that answer as many requests at the same"
+        " length; else the baseline.",
         titles=(
             variable_text(comparison.variable),
             "<run",

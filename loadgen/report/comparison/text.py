@@ -10,8 +10,8 @@ from loadgen.core.comparison.verdict import Claim
 from loadgen.report import text_parts
 from loadgen.report.comparison.tables import choice_table, explanations
 from loadgen.report.comparison.words import (
-    CLAIM_LEGEND,
     advice,
+    claim_legend,
     doubts,
     expected_cell,
     gate_lines,
@@ -45,7 +45,7 @@ def comparison_text(comparison: ArmsComparison, *, width: int = 100, color: bool
         text_parts.section("Does it pay", text_parts.facts(_conclusions(comparison))),
         *([text_parts.section("Gates", text_parts.facts(gates))] if (gates := gate_lines(comparison)) else []),
         _table("What to run", choice_table(comparison), room),
-        text_parts.section("Speedup of TPOT over the baseline", table(arms, _speedup, CLAIM_LEGEND)),
+        text_parts.section("Speedup of TPOT over the baseline", table(arms, _speedup, claim_legend(comparison))),
     ]
     if any(level.expected is not None for arm in arms for level in arm.levels):
         parts.append(
@@ -73,7 +73,7 @@ def _table(title: str, table: TextTable, room: int) -> RenderableType:
 
 def _conclusions(comparison: ArmsComparison) -> Iterable[tuple[str, str]]:
     for ladder in comparison.arms:
-        yield printable(ladder.arm.label), "\n".join(said_of(ladder, comparison.variable))
+        yield printable(ladder.arm.label), "\n".join(said_of(ladder, comparison))
     if comparison.arms:
         yield "So run", advice(comparison)
     for text, evidence in zip(schedule_texts(comparison), schedule_evidence(comparison), strict=True):

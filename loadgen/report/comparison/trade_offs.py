@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from loadgen.core.comparison.arms import ArmLadder, ArmsComparison
 from loadgen.core.comparison.choice import Choice, Schedule
 from loadgen.core.comparison.draft_length import Basis
+from loadgen.core.comparison.objection import Against
 from loadgen.core.comparison.trade_off import Effect, TradeOff
 from loadgen.core.stats.bootstrap import Estimate
-from loadgen.report.words import DASH, asked, printable
+from loadgen.report.words import DASH, asked, percent, printable
 
 METRIC_LABELS = {
     "tpot_s.mean": "TPOT",
@@ -20,15 +21,29 @@ _SHORT = METRIC_LABELS | {"output_tokens_per_s": "tokens/s"}
 _MOST_LEVELS = 3
 _WITHOUT_DRAFTER = frozenset({"ngram", "suffix", "mtp"})
 """Methods of vLLM whose configuration names no second model."""
+_SHARES = {
+    Against.FAILURES: ("fails more requests", "fail more requests"),
+    Against.ATTAINMENT: ("meets the objectives of fewer requests", "meet the objectives of fewer requests"),
+}
+
+
+def sure(*, one_start: bool) -> str:
+    """How far a claim reaches: one start of each arm does not tell what another would show."""
+    return "within this one start" if one_start else "for certain"
 
 
 def caveat(ladder: ArmLadder) -> str:
-    """What the other metrics do where TPOT pays; reads on from what TPOT does. Empty where they follow it.
+    """What the other metrics do where TPOT pays, and which requests are not answered; reads on from what TPOT does.
+    Empty where they follow it.
 
     `, but loses output tokens/s and E2EL at 16 and 32 (at 32 × 0.91 [0.89, 0.93] and 1.10 [1.08, 1.12])`.
     """
-    parts = []
-    for effect, words in ((Effect.LOSS, "loses"), (Effect.NO_GAIN, "shows no gain in")):
+    parts = shares_texts(ladder)
+    for effect, words, more in (
+        (Effect.LOSS, "loses", ""),
+        (Effect.MAY_LOSE, "seems to cost", ": measure more"),
+        (Effect.NO_GAIN, "shows no gain in", ""),
+    ):
         by_metric: dict[str, list[TradeOff]] = {}
         for each in ladder.trade_offs:
             if each.effect is effect:
@@ -36,29 +51,64 @@ def caveat(ladder: ArmLadder) -> str:
         alike: dict[tuple[float, ...], list[list[TradeOff]]] = {}
         for found in by_metric.values():
             alike.setdefault(tuple(each.level for each in found), []).append(found)
-        parts += [f"{words} {_listed_at(levels, found)}" for levels, found in alike.items()]
+        parts += [f"{words} {_listed_at(levels, found, more)}" for levels, found in alike.items()]
     return f", but {' and '.join(parts)}" if parts else ""
 
 
-def _listed_at(levels: Sequence[float], found: Sequence[Sequence[TradeOff]]) -> str:
+def shares_texts(ladder: ArmLadder) -> list[str]:
+    """Where it answers fewer requests than the baseline, and by how much where that is worst."""
+    parts = []
+    for against, (does, seems) in _SHARES.items():
+        for certain in (True, False):
+            found = [each for each in ladder.objections if each.against is against and each.certain is certain]
+            if found:
+                worst = max(found, key=lambda each: abs(each.arm - each.baseline))
+                where = "" if len(found) == 1 else f"at {asked(worst.level)} "
+                parts.append(
+                    f"{does if certain else f'seems to {seems}'} at {levels_text([each.level for each in found])}"
+                    f" ({where}{percent(worst.arm)}, the baseline {percent(worst.baseline)}"
+                    f"{'' if certain else ': measure more'})"
+                )
+    return parts
+
+
+def lengths_text(ladder: ArmLadder) -> str | None:
+    """That answers are longer or shorter than the baseline's, and where; None where they are not."""
+    found = [each for each in ladder.objections if each.against is Against.LENGTHS]
+    if not found:
+        return None
+    worst = max(found, key=lambda each: abs(each.arm - each.baseline))
+    where = "" if len(found) == 1 else f" at {asked(worst.level)}"
+    return (
+        f"its answers have {worst.arm:.1f} tokens on average{where}, by its server's count, and the baseline's"
+        f" {worst.baseline:.1f}: not the same work"
+    )
+
+
+def _listed_at(levels: Sequence[float], found: Sequence[Sequence[TradeOff]], more: str) -> str:
     """Metrics that do the same at the same levels, with their ratios at the level where the first is worst."""
     worst = max(range(len(levels)), key=lambda place: _from_one(found[0][place].ratio))
     names = listed([METRIC_LABELS[each[0].metric] for each in found])
     ratios = listed([_interval(each[worst].ratio) for each in found])
     where = f"at {asked(levels[worst])} " if len(levels) > 1 else ""
-    return f"{names} at {levels_text(levels)} ({where}× {ratios})"
+    return f"{names} at {levels_text(levels)} ({where}× {ratios}{more})"
 
 
 def figure_caveat(ladder: ArmLadder) -> str:
     """The same for a figure, shortest: which metrics, at which levels."""
     lost = [each for each in ladder.trade_offs if each.effect is Effect.LOSS]
+    held = [each for each in ladder.trade_offs if each.effect is Effect.MAY_LOSE]
     flat = [each for each in ladder.trade_offs if each.effect is Effect.NO_GAIN]
+    fewer = sorted({each.level for each in ladder.objections if each.against is not Against.LENGTHS})
+    other = sorted({each.level for each in ladder.objections if each.against is Against.LENGTHS})
     parts = [
         f"{words} {listed(list(dict.fromkeys(METRIC_LABELS[each.metric] for each in found)))}"
         f" at {levels_text(sorted({each.level for each in found}))}"
-        for found, words in ((lost, "loses"), (flat, "no gain in"))
+        for found, words in ((lost, "loses"), (held, "seems to cost"), (flat, "no gain in"))
         if found
     ]
+    parts = [*([f"answers fewer requests at {levels_text(fewer)}"] if fewer else []), *parts]
+    parts += [f"answers of another length at {levels_text(other)}"] if other else []
     return "".join(f"; {part}" for part in parts)
 
 

@@ -20,20 +20,32 @@ from loadgen.report.comparison.standing import (
     uncompared_text,
     unfinished_text,
 )
-from loadgen.report.comparison.trade_offs import caveat, evidence_text, levels_text, losses
+from loadgen.report.comparison.trade_offs import (
+    caveat,
+    evidence_text,
+    lengths_text,
+    levels_text,
+    listed,
+    losses,
+    shares_texts,
+    sure,
+)
 from loadgen.report.verdict import Doubt, Headline, valid_headline
 from loadgen.report.words import DASH, asked, number, percent, printable, variable_text
 
 CLAIM_MARKS = {Claim.FASTER: "✓", Claim.SLOWER: "✗", Claim.NO_DIFFERENCE: "~"}
-CLAIM_LEGEND = (
-    ", ".join(f"{mark} {claim}" for claim, mark in CLAIM_MARKS.items())
-    + f"; at most {FAMILY_ERROR_RATIO:.0%} of such ladders hold a false claim"
-)
-
 TPOT = "tpot_s.mean"
 
 _COVERAGE_APART_RATIO = 0.05
 _AS_BASELINE = "of its answers are the baseline's word for word"
+
+
+def claim_legend(comparison: ArmsComparison) -> str:
+    """What the marks of claims mean, and how far they may be believed."""
+    marks = ", ".join(f"{mark} {claim}" for claim, mark in CLAIM_MARKS.items())
+    if comparison.one_start:
+        return f"{marks}; within this one start: how much starts differ is in no interval"
+    return f"{marks}; at most {FAMILY_ERROR_RATIO:.0%} of such ladders hold a false claim"
 
 
 def headline(comparison: ArmsComparison) -> Headline:
@@ -106,27 +118,37 @@ def subtitle(comparison: ArmsComparison) -> str:
     )
 
 
-def conclusion(ladder: ArmLadder, variable: str) -> str:
-    """What one arm does to TPOT at the ends of its ladder, and up to which load it pays; reads on from its name."""
-    compared = [(level, gain) for level, gain in ladder.gains.items() if gain.valid]
-    if ladder.gains and not compared:
+def conclusion(ladder: ArmLadder, variable: str, *, one_start: bool = False) -> str:
+    """What one arm does to TPOT at the ends of its ladder, and up to which load it pays; reads on from its name.
+
+    Of `one_start` of each arm nothing is said for certain.
+    """
+    valid = [(level, gain) for level, gain in ladder.gains.items() if gain.valid]
+    compared = [(level, gain) for level, gain in valid if gain.same_work]
+    other_length, fewer = lengths_text(ladder), listed(shares) if (shares := shares_texts(ladder)) else ""
+    if ladder.gains and not valid:
         return "is not judged: at every level a measurement is invalid."
+    if valid and not compared:
+        return f"is not judged: {other_length}{f'. It {fewer}' if fewer else ''}."
     few, no_pair = (uncompared_levels(ladder, why) for why in Uncompared)
     if not compared or ladder.crossover is None:
         if no_pair and not few:
             return "is not compared yet: it has no run in a repeat in which the baseline has one."
-        return "cannot be compared: too few requests have a TPOT in both arms."
+        few_words = "cannot be compared: too few requests have a TPOT in both arms"
+        return f"{few_words}. It {fewer}." if fewer else f"{few_words}."
     ends = [(_verb(gain), _change(gain, level)) for level, gain in (compared[0], compared[-1])[: len(compared)]]
     text = " ".join(ends[0])
     for verb, change in ends[1:]:
         text += f" and {change}" if verb == ends[0][0] else f" and {verb} {change}"
     left_out = (
         ([level for level, gain in ladder.gains.items() if not gain.valid], "a measurement is invalid"),
+        ([level for level, gain in valid if not gain.same_work], other_length),
         (few, "too few requests can be compared"),
         (no_pair, "there is no pair of runs to compare"),
     )
     without = "".join(f"; without {levels_text(levels)}, where {why}" for levels, why in left_out if levels)
-    return f"{text}; it {pays_text(ladder.crossover, variable, top=compared[-1][0])}{caveat(ladder)}{without}."
+    pays = pays_text(ladder.crossover, variable, top=compared[-1][0], one_start=one_start)
+    return f"{text}; it {pays}{caveat(ladder)}{without}."
 
 
 def _verb(gain: Gain) -> str:
@@ -156,29 +178,36 @@ def _unclaimed_why(gain: Gain) -> str:
     return ", too little to claim among all levels"
 
 
-def pays_text(crossover: Crossover, variable: str, *, top: float) -> str:
+def pays_text(crossover: Crossover, variable: str, *, top: float, one_start: bool = False) -> str:
     """Up to which load an arm pays; reads on from its name. `top` is the highest level of the ladder."""
     if crossover.level is not None:
         load = f"{_level(crossover.level)} {load_unit(variable)}"
-        sure = any(each < crossover.level for each in crossover.faster) and any(
+        seen = any(each < crossover.level for each in crossover.faster) and any(
             each > crossover.level for each in crossover.slower
         )
-        words = "stops paying" if sure else "seems to stop paying"
+        words = "stops paying" if seen and not one_start else "seems to stop paying"
         return f"{words} at about {load} {crossover_bounds(crossover, top=top)}"
+    certainly, within = sure(one_start=one_start), f" {sure(one_start=True)}" if one_start else ""
     match crossover.reason:
         case NoCrossover.UNSEEN:
-            return "neither pays nor costs for certain at any level measured"
+            return f"neither pays nor costs {certainly} at any level measured"
         case NoCrossover.NOWHERE:
-            return "pays at no level measured" if not crossover.unclaimed else "pays for certain at no level measured"
+            if crossover.unclaimed:
+                return f"pays {certainly} at no level measured"
+            return f"pays at no level measured{within}"
         case NoCrossover.RISES:
-            return "pays at the higher levels only" if crossover.faster else "seems to pay at the higher levels only"
+            return (
+                f"pays at the higher levels only{within}"
+                if crossover.faster
+                else "seems to pay at the higher levels only"
+            )
         case NoCrossover.SEVERAL:
             return "goes from gain to loss more than once, so there is no one load up to which it pays"
         case _ if not crossover.unclaimed:
-            return "pays at every level measured"
+            return f"pays at every level measured{within}"
         case _:
             certain = levels_text(crossover.faster) if crossover.faster else "none"
-            return f"seems to pay at every level measured, for certain at {certain}"
+            return f"seems to pay at every level measured, {certainly} at {certain}"
 
 
 def advice(comparison: ArmsComparison) -> str:
@@ -197,12 +226,24 @@ def _why(choice: Choice, comparison: ArmsComparison, labels: Mapping[str, str]) 
     if choice.arm != comparison.baseline.arm.name:
         lost = losses(choice, comparison)
         return f", at the cost of {lost}" if lost else ""
-    if choice.passed_over:
-        passed_over = " and ".join(labels[name] for name in choice.passed_over)
-        return f", since the faster TPOT of {passed_over} costs whole answers or throughput"
+    at_level = {
+        ladder.arm.name: level.objections
+        for ladder in comparison.arms
+        for level in ladder.levels
+        if level.level == choice.level
+    }
+    fewer = [name for name in choice.passed_over if any(each.certain for each in at_level[name])]
+    costly = [name for name in choice.passed_over if name not in fewer]
+    why = [f"{listed([labels[name] for name in fewer])} with the faster TPOT answers fewer requests"] if fewer else []
+    if costly:
+        why.append(f"the faster TPOT of {listed([labels[name] for name in costly])} costs whole answers or throughput")
+    if choice.held_back:
+        why.append(f"{listed([labels[name] for name in choice.held_back])} is held back by what is said above")
+    if why:
+        return f", since {listed(why)}"
     levels = [level for ladder in comparison.arms for level in ladder.levels if level.level == choice.level]
     if any(level.gain is not None for level in levels):
-        return ", since nothing is faster for certain"
+        return f", since nothing is faster {sure(one_start=comparison.one_start)}"
     few = any(level.uncompared is Uncompared.FEW for level in levels)
     return f", since {'too few requests can be' if few else 'nothing is'} compared there"
 
@@ -319,9 +360,10 @@ def forced_text(ladder: ArmLadder) -> str | None:
     return None
 
 
-def said_of(ladder: ArmLadder, variable: str) -> list[str]:
+def said_of(ladder: ArmLadder, comparison: ArmsComparison) -> list[str]:
     """What is concluded of an arm, the first reading on from its name: its speed, why it falls, its answers."""
-    speed, *others = conclusion(ladder, variable), fall_text(ladder), losslessness_text(ladder)
+    speed = conclusion(ladder, comparison.variable, one_start=comparison.one_start)
+    others = fall_text(ladder), losslessness_text(ladder)
     return [speed, *(f"It {each}" for each in others if each is not None)]
 
 

@@ -64,7 +64,7 @@ def test_what_is_within_the_floor_of_its_own_metric_is_not_claimed() -> None:
         for found in (quiet, noisy)
     ]
     assert lost == [[16], []]
-    assert [each.level for each in noisy if each.effect is Effect.NO_GAIN] == [16]
+    assert [each.level for each in noisy if each.effect is Effect.MAY_LOSE] == [16]
 
 
 @pytest.mark.parametrize("percent", range(9))

@@ -76,6 +76,24 @@ def test_what_fades_earlier_is_no_gain() -> None:
     ]
 
 
+def test_what_looks_far_worse_without_certainty_may_be_lost() -> None:
+    """Whole answers of 2.5 times the time, known to a factor of e: no loss for certain, and no mere lack of a gain. A
+    few percent are that; first tokens hold nothing back."""
+    beside = {"e2el_s.mean": [0.9, 0.05, 0.0], "output_tokens_per_s": [-0.9, 0.0, 0.0], "ttft_s.mean": [0.9] * 3}
+    ratios = made(FASTER)
+    wide = made(beside, error=1.0)
+    both = {level: ratios[level] | wide[level] for level in LEVELS}
+    of = trade_offs(verdicts([both[level][HEADLINE] for level in LEVELS]), both)
+    assert {(each.metric, each.effect) for each in of[1.0]} == {
+        ("e2el_s.mean", Effect.MAY_LOSE),
+        ("output_tokens_per_s", Effect.MAY_LOSE),
+    }
+    assert {each.effect for each in (*of[8.0], *of[32.0])} == {Effect.NO_GAIN}
+    assert not any(each.decisive for each in of[1.0])
+    slower = made({HEADLINE: [0.0] * 3} | beside, error=1.0)
+    assert not any(trade_offs(verdicts([slower[level][HEADLINE] for level in LEVELS]), slower).values())
+
+
 def test_rates_in_an_open_loop_can_only_be_lost() -> None:
     """Both arms serve what arrives; E2EL is told as ever."""
     beside = {"e2el_s.mean": [-0.3, -0.2, 0.0], "output_tokens_per_s": [0.0, 0.0, -0.1], "goodput_rps": [0.0] * 3}
@@ -267,3 +285,5 @@ def test_the_worth_of_a_level() -> None:
     assert gain(1, 1.0, lost=["e2el_s.mean"]).worth is Worth.COSTS
     flat = TradeOff(metric="e2el_s.mean", level=1, effect=Effect.NO_GAIN, ratio=around(1.0))
     assert replace(gain(1, 1.5), trade_offs=(flat,)).worth is Worth.PAYS
+    held = replace(flat, effect=Effect.MAY_LOSE, ratio=around(2.5, 3.0))
+    assert replace(gain(1, 1.5), trade_offs=(flat, held)).worth is Worth.WITHHELD

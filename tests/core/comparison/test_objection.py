@@ -19,11 +19,11 @@ DRAFTING = replace(EAGLE, method="eagle3", draft_tokens=3)
 Change = Callable[[Cell], Cell]
 
 
-def failing(requests: int) -> Change:
+def failing(requests: int, *, first: int = 0) -> Change:
     """So many requests did not complete; what is left is served as before, and the rates of the run stay."""
 
     def change(cell: Cell) -> Cell:
-        failed = np.arange(len(cell.seq)) < requests
+        failed = (np.arange(len(cell.seq)) >= first) & (np.arange(len(cell.seq)) < first + requests)
         columns = {name: np.where(failed, np.nan, values) for name, values in cell.columns.items()}
         return replace(cell, columns=columns, good=cell.good & ~failed)
 
@@ -78,6 +78,15 @@ def test_failures_that_the_baseline_shares_are_no_objection() -> None:
         )
         assert found.arms[0].objections == ()
         assert recommended(found) == ["eagle3"] * 3
+
+
+def test_other_requests_that_fail_are_no_more_of_them() -> None:
+    """Ten of the arm's and ten others of the baseline's: with either, as many fared worse."""
+    found = compared(
+        at(ladder(DRAFTING, PAYS_MS), failing(10), 4),
+        baseline=at(ladder(BASELINE, PLAIN_MS), failing(10, first=20), 4),
+    )
+    assert found.arms[0].objections == ()
 
 
 def test_failures_that_may_be_chance_hold_the_recommendation_back() -> None:

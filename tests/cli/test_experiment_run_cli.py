@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -169,13 +170,17 @@ async def test_a_run_that_is_interrupted_says_so(capsys: pytest.CaptureFixture[s
 async def test_a_run_on_a_terminal_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Redrawn, and wiped at the end; warm-up is told apart."""
     leader, follower = os.openpty()
-    with os.fdopen(leader, "rb", buffering=0) as screen, os.fdopen(follower, "w") as terminal:
-        monkeypatch.setattr(sys, "stderr", terminal)
-        live = LiveCounts()
-        live.planned, live.warmup_planned, live.warmup_ended = 12, 2, 1
-        async with ExperimentProgress(enabled=True, silent=False).cell(live, "run 1/2", 90.0):
-            await asyncio.sleep(0.3)
-        shown = screen.read(4096).decode()
+    with os.fdopen(leader, "rb", buffering=0) as screen:
+        with os.fdopen(follower, "w") as terminal:
+            monkeypatch.setattr(sys, "stderr", terminal)
+            live = LiveCounts()
+            live.planned, live.warmup_planned, live.warmup_ended = 12, 2, 1
+            async with ExperimentProgress(enabled=True, silent=False).cell(live, "run 1/2", 90.0):
+                await asyncio.sleep(0.3)
+        shown = ""
+        with suppress(OSError):  # how Linux says that nobody holds the other side any more
+            while part := screen.read(4096):
+                shown += part.decode()
     assert shown.startswith("\r\x1b[Krun 1/2 · warming up, 1/2")
     assert shown.endswith("\r\x1b[K")
     assert "\n" not in shown

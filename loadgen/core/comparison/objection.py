@@ -64,7 +64,8 @@ def _share(against: Against, level: float, worse: Sequence[Sequence[Mask]], erro
     """`worse` holds for each request that failed, or missed; by side and repeat."""
     baseline, arm = (np.mean(side, axis=0) for side in worse)
     shares = float(baseline.mean()), float(arm.mean())
-    certain = _sign_test(int(np.count_nonzero(arm > baseline)), int(np.count_nonzero(arm < baseline))) <= error_ratio
+    more, fewer = int(np.count_nonzero(arm > baseline)), int(np.count_nonzero(arm < baseline))
+    certain = shares[1] > shares[0] and _sign_test(more, fewer) <= error_ratio
     if against is Against.ATTAINMENT:
         shares = 1 - shares[0], 1 - shares[1]
     if not certain and (against is Against.ATTAINMENT or shares[1] - shares[0] < FAILURES_APART):

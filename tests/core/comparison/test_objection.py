@@ -116,6 +116,16 @@ def test_repeats_of_one_request_count_once() -> None:
     assert [each.certain for each in found.arms[0].objections] == [False]
 
 
+def test_more_requests_that_fail_now_and_then_are_not_more_failures() -> None:
+    """Fifteen that fail at one start of ten, against two that always fail for the baseline: 15 failures against 20."""
+    rare = [
+        replace(run, cell=failing(15)(run.cell)) if run.cell.level == 4 and run.cell.repeat == 0 else run
+        for run in ladder(DRAFTING, PAYS_MS, repeats=10)
+    ]
+    baseline = at(ladder(BASELINE, PLAIN_MS, repeats=10), failing(2, first=30), 4)
+    assert compared(rare, baseline=baseline).arms[0].objections == ()
+
+
 def test_an_arm_that_certainly_meets_the_objectives_less_often_is_not_recommended() -> None:
     """20 of 40 answers come too late, where the baseline's are all in time."""
     runs = at(ladder(DRAFTING, PAYS_MS), missing(20), 4)

@@ -110,19 +110,19 @@ def test_a_level_with_too_few_answers_to_compare_takes_no_drafts_from_its_neighb
 
 
 def test_repeats_of_one_request_count_once() -> None:
-    """Two requests that fail at every of ten starts are two, not twenty."""
-    runs = at(ladder(DRAFTING, PAYS_MS, repeats=10), failing(2), 4)
-    found = compared(runs, baseline=ladder(BASELINE, PLAIN_MS, repeats=10))
+    """Two requests that fail at every of five starts are two, not ten."""
+    runs = at(ladder(DRAFTING, {4: 12.0}, repeats=5), failing(2), 4)
+    found = compared(runs, baseline=ladder(BASELINE, {4: 22.0}, repeats=5))
     assert [each.certain for each in found.arms[0].objections] == [False]
 
 
 def test_more_requests_that_fail_now_and_then_are_not_more_failures() -> None:
-    """Fifteen that fail at one start of ten, against two that always fail for the baseline: 15 failures against 20."""
+    """Fifteen that fail at one start of eight, against two of the baseline that always do: 15 failures against 16."""
     rare = [
-        replace(run, cell=failing(15)(run.cell)) if run.cell.level == 4 and run.cell.repeat == 0 else run
-        for run in ladder(DRAFTING, PAYS_MS, repeats=10)
+        replace(run, cell=failing(15)(run.cell)) if run.cell.repeat == 0 else run
+        for run in ladder(DRAFTING, {4: 12.0}, repeats=8)
     ]
-    baseline = at(ladder(BASELINE, PLAIN_MS, repeats=10), failing(2, first=30), 4)
+    baseline = at(ladder(BASELINE, {4: 22.0}, repeats=8), failing(2, first=30), 4)
     assert compared(rare, baseline=baseline).arms[0].objections == ()
 
 

@@ -21,6 +21,7 @@ def server() -> Iterator[ChatServer]:
         yield running
 
 
+@pytest.mark.slow
 def test_a_gate_that_failed_is_named(server: ChatServer, tmp_path: Path) -> None:
     """Exit 1 beside a valid measurement: stderr says which limit was missed by what, the report says it at its end."""
     arguments = ("--url", server.url, "--num-requests", 4, "--no-progress", *NEVER)

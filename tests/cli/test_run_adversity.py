@@ -203,6 +203,7 @@ def test_a_refusal_is_one_attempt_and_one_record(tmp_path: Path) -> None:
     assert done.summary["latency"]["e2el_s"]["n"] == 3
 
 
+@pytest.mark.slow
 def test_a_run_in_which_all_failed_can_be_reported_and_exported(server: TruthServer, tmp_path: Path) -> None:
     """Text, page, every export: complete, without a number that was not measured."""
     extra = json.dumps({"truth": {"status": 500}})

@@ -66,6 +66,7 @@ async def test_an_honest_client_is_believed():
     assert checks["t.timing_source"].value in ("kernel", "user")
 
 
+@pytest.mark.slow
 async def test_a_client_that_lies_is_caught():
     """Late stamps, a lost token and a wrong kind each fail their own check."""
     checks = await checked(Dishonest)

@@ -4,6 +4,8 @@ import re
 from collections import defaultdict
 from dataclasses import replace
 
+import pytest
+
 from loadgen.adapters.prometheus.backfill import FinishedRun, backfill
 from loadgen.core.record import RequestRecord
 from tests.adapters.prometheus.pages import LABELS
@@ -70,6 +72,7 @@ def test_runs_follow_each_other_whatever_their_order() -> None:
     assert list(completed.values()) == [0, 2, 3, 0, 2, 3]
 
 
+@pytest.mark.slow
 def test_a_long_run_has_no_more_steps_than_a_short_one() -> None:
     """An hour is told in steps of six seconds."""
     records = [answered(number, sent_ms=60_000 * number) for number in range(60)]

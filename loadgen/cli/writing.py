@@ -1,7 +1,10 @@
-"""Text on its way out. A reader that goes away (`| head`) ends the output, not the command or its exit code."""
+"""Text on its way out. A reader that goes away (`| head`, a terminal that is closed) ends the output, not the command
+or its exit code."""
 
+import errno
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -58,11 +61,17 @@ def _to_stdout(pieces: Iterable[str]) -> None:
         for piece in pieces:
             sys.stdout.write(piece)
         sys.stdout.flush()
-    except BrokenPipeError:
-        leave_alone(sys.stdout)
     except OSError as fault:
+        gone = isinstance(fault, BrokenPipeError) or _hung_up(fault)
         leave_alone(sys.stdout)
+        if gone:
+            return
         raise StoreError(f"stdout: cannot be written: {reason(fault)}") from fault
+
+
+def _hung_up(fault: OSError) -> bool:
+    """Whether stdout was a terminal that is no more; a disk that fails says the same."""
+    return fault.errno == errno.EIO and stat.S_ISCHR(os.fstat(sys.stdout.fileno()).st_mode)
 
 
 def leave_alone(stream: object) -> None:

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM while something is under way: once in order, a second time at once."""
+"""SIGINT, SIGTERM and SIGHUP while something is under way: once in order, a second time at once."""
 
 import asyncio
 import signal
@@ -8,6 +8,8 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
+
+_ASKING = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupted(Exception):  # noqa: N818 (it is no error: somebody asked)
@@ -25,6 +27,11 @@ class Signals:
     def asked(self) -> bool:
         """Whether somebody asked to stop."""
         return self._count > 0
+
+    def hang_up(self) -> None:
+        """Takes the end of a terminal, of which shell and system both tell: it says to stop, and never impatiently."""
+        if not self.asked:
+            self.hear()
 
     def hear(self) -> None:
         """Takes a signal. One that nobody listens to waits for the next who does."""
@@ -61,7 +68,9 @@ def signals() -> Iterator[Signals]:
     For a command of several parts. What it waits for in `interrupts` and `interruptible` is told of them.
     """
     loop, heard = asyncio.get_running_loop(), Signals()
-    handled = [number for number in (signal.SIGINT, signal.SIGTERM) if _handle(loop, number, heard.hear)]
+    handled = [number for number in _ASKING if _handle(loop, number, heard.hear)]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN and _handle(loop, signal.SIGHUP, heard.hang_up):
+        handled.append(signal.SIGHUP)  # ignored under nohup, and it stays so
     before = _OF_COMMAND.set(heard)
     try:
         yield heard

@@ -1,6 +1,7 @@
 """`loadgen experiment run` as a user runs it."""
 
 import asyncio
+import fcntl
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
+import termios
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -187,7 +189,7 @@ async def test_a_run_on_a_terminal_is_one_line(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_while_a_server_starts(tmp_path: Path, number: signal.Signals) -> None:
     """Exit code 130, no server is left, and what to do next is said."""
     never = [sys.executable, "-c", "import os, time; print(os.getpid(), flush=True); time.sleep(60)  # {port}"]
@@ -207,3 +209,34 @@ def test_a_signal_while_a_server_starts(tmp_path: Path, number: signal.Signals) 
     assert "0 of 4 cells are measured" in out
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid), 0)
+
+
+@pytest.mark.slow
+def test_a_terminal_that_is_closed(tmp_path: Path) -> None:
+    """The experiment ends in order as when it is asked to, though nobody reads what it says: exit code 130, the server
+    told to end, nothing of it left."""
+    hang = tmp_path / "hang"
+    hang.touch()
+    path = experiment_file(tmp_path, {"baseline": little(f"hang={hang}"), "other": little()})
+    line = [sys.executable, "-m", "loadgen", "experiment", "run", str(path), "--out", str(tmp_path / "out")]
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        line,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(theirs)
+    deadline_s, shown = time.monotonic() + 30, b""
+    while b"run 2/4" not in shown:
+        assert time.monotonic() < deadline_s
+        shown += os.read(ours, 4096)
+    os.close(ours)
+    assert process.wait(timeout=30) == 130
+    folder = begun(path)
+    baseline, _ = folder.load_manifest().plan.sittings
+    assert [start.stopped for start in folder.sitting(baseline).starts] == ["asked"]
+    assert not list(folder.path.glob("*.kept.json"))
+    assert list(folder.finished()) == ["r1-baseline/c1"]

@@ -24,9 +24,10 @@ BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def unheard() -> Iterator[list[int]]:
     """Signals that nobody took, which would end the process; none are expected."""
     taken: list[int] = []
-    before = [signal.signal(each, lambda number, _: taken.append(number)) for each in (signal.SIGINT, signal.SIGTERM)]
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(each, lambda number, _: taken.append(number)) for each in numbers]
     yield taken
-    for each, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
+    for each, handler in zip(numbers, before, strict=True):
         signal.signal(each, handler)
     assert taken == []
 
@@ -98,6 +99,35 @@ def test_what_one_command_heard_is_not_told_to_the_next() -> None:
         return [await interrupted(), await left_alone()]
 
     assert asyncio.run(both()) == [True, False]
+
+
+def test_a_terminal_that_is_closed_says_so_twice_and_means_it_once() -> None:
+    """Shell and system both send SIGHUP: it stops in order, and only an interrupt after it is impatient."""
+    told: list[str] = []
+
+    async def work() -> None:
+        with interrupts(lambda: told.append("first"), lambda: told.append("again")):
+            await send(signal.SIGHUP)
+            await send(signal.SIGHUP)
+            assert told == ["first"]
+            await send(signal.SIGTERM)
+
+    asyncio.run(work())
+    assert told == ["first", "again"]
+
+
+def test_a_terminal_that_is_to_be_outlived_is(unheard: list[int]) -> None:
+    """Under nohup the signal is ignored from the start, and stays so."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    async def asked() -> bool:
+        with signals() as heard:
+            os.kill(os.getpid(), signal.SIGHUP)
+            await asyncio.sleep(0.01)
+            return heard.asked
+
+    assert not asyncio.run(asked())
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
 @BOTH

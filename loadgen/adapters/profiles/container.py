@@ -1,18 +1,23 @@
 """The container that a profile's image becomes: who runs in it, and where it keeps what it has loaded."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from loadgen.adapters.profiles.model import Profile, image_tag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeOf:
-    """Whose home the caches stand in. Without `uid` the image knows nobody but root."""
+    """Where the caches stand and whose they are. Without `uid` the image knows nobody but root.
+
+    `environment` says to the server where its caches are, unless it looks there by itself.
+    """
 
     cache: str
     uid: int | None = None
     gid: int | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +34,9 @@ class Container:
 
 
 _OTHERS = re.compile(r"rocm|xpu|tpu|hpu")
-_ROOT = HomeOf(cache="/root/.cache")
+_ROOT = HomeOf(cache="/cache", environment={"XDG_CACHE_HOME": "/cache"})
+"""Hugging Face, vLLM and llama.cpp keep their caches where this variable says."""
+
 _VLLM = HomeOf(cache="/home/vllm/.cache", uid=2000, gid=0)
 """A user that is in the image beside root; its `.cache` is there, so that a new volume belongs to it."""
 

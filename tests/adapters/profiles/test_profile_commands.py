@@ -241,6 +241,7 @@ def test_a_compose_service_without_devices_takes_as_many_gpus_as_it_needs() -> N
     on_cpu = compose_service(ours("qwen3-0.6b-cpu-ngram"), port=1)
     assert "deploy" not in on_cpu
     assert on_cpu["cap_add"] == ["SYS_NICE"]
+    assert on_cpu["volumes"] == [f"model-cache:{on_cpu['environment']['XDG_CACHE_HOME']}"]
     assert "deploy" not in compose_service(profile(image="vllm/vllm-openai-rocm:v0.33.0"), port=1)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from loadgen.core.metrics.summary import Distribution, Summary
-from loadgen.core.metrics.totals import Timing, Totals
+from loadgen.core.metrics.totals import Length, Timing, Totals
 from loadgen.core.run import Load, LoadMode
 from loadgen.core.stats.histogram import Histogram
 
@@ -75,6 +75,18 @@ _TIMING_HELP = {
 TIMINGS = {
     timing: Spec(name=f"{PREFIX}{timing.value}_seconds", kind="histogram", help=text, unit="seconds")
     for timing, text in _TIMING_HELP.items()
+}
+LENGTHS = {
+    Length.INPUT: Spec(
+        name=f"{PREFIX}{Length.INPUT.value}",
+        kind="histogram",
+        help="Input tokens of completed measured requests, where they were counted.",
+    ),
+    Length.OUTPUT: Spec(
+        name=f"{PREFIX}{Length.OUTPUT.value}",
+        kind="histogram",
+        help="Output tokens of completed measured requests, where they were counted.",
+    ),
 }
 
 
@@ -152,6 +164,8 @@ def total_series(labels: Labels, totals: Totals, unix_s: float | None = None) ->
 
     for timing, histogram in totals.timings.items():
         yield TIMINGS[timing], series(histogram)
+    for length, histogram in totals.lengths.items():
+        yield LENGTHS[length], series(histogram)
     for outcome, count in totals.outcomes.items():
         yield REQUESTS, series(count, outcome=outcome.value)
     for kind, count in totals.failures.items():
@@ -209,6 +223,7 @@ def level_series(level: Level, summary: Summary, unix_s: float | None = None) ->
 
 SPECS = (
     *TIMINGS.values(),
+    *LENGTHS.values(),
     *(REQUESTS, FAILURES, SENT, WARMUP, OUTPUT, INPUT, IN_FLIGHT, TARGET_CONCURRENCY, TARGET_RATE),
     *(LEVEL_LATENCY, *LEVEL_NUMBERS.values(), RUN_INFO, VALID),
 )

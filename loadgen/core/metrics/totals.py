@@ -26,6 +26,13 @@ class Timing(StrEnum):
     LAG = "schedule_lag"
 
 
+class Length(StrEnum):
+    """What there is a histogram of, in tokens of a request."""
+
+    INPUT = "request_input_tokens"
+    OUTPUT = "request_output_tokens"
+
+
 _GAPS = geometric_bounds(0.0002, 5.0)
 BOUNDS = {
     Timing.TTFT: geometric_bounds(0.001, 120.0),
@@ -35,6 +42,9 @@ BOUNDS = {
     Timing.LAG: geometric_bounds(0.0001, 120.0),
 }
 """Upper bounds of the classic buckets, s: first tokens and answers from 1 ms, gaps from 0.2 ms, lag from 0.1 ms."""
+
+TOKEN_BOUNDS = tuple(float(2**power) for power in range(21))
+"""Upper bounds of the classic buckets of lengths: powers of two from 1 to a million tokens."""
 
 _OF_COMPLETED = {Timing.TTFT: ttft_s, Timing.TPOT: tpot_s, Timing.DURATION: e2el_s}
 
@@ -48,10 +58,12 @@ class Totals:
         self.warmup = self.sent = 0
         self.input_tokens = self.output_tokens = 0
         self.timings = {timing: Histogram(bounds) for timing, bounds in BOUNDS.items()}
+        self.lengths = {length: Histogram(TOKEN_BOUNDS) for length in Length}
 
     def observe(self, records: Iterable[RequestRecord], *, origin_unix_ns: int) -> None:
         """Adds records of one run, whose axis has its zero at that instant."""
         values: dict[Timing, list[float]] = {timing: [] for timing in Timing}
+        lengths: dict[Length, list[float]] = {length: [] for length in Length}
         gaps = []
         for record in records:
             if record.phase is not Phase.MEASURE:
@@ -66,8 +78,13 @@ class Totals:
                 if timing is not Timing.ICL:
                     values[timing].append(value)
                 self.timings[timing].mark(_exemplar(record, value, origin_unix_ns))
+            for length, tokens in _lengths_of(record).items():
+                lengths[length].append(tokens)
+                self.lengths[length].mark(_exemplar(record, tokens, origin_unix_ns))
         for timing, taken in values.items():
             self.timings[timing].observe(np.array(taken, dtype=np.float64))
+        for length, taken in lengths.items():
+            self.lengths[length].observe(np.array(taken, dtype=np.float64))
         if gaps:
             self.timings[Timing.ICL].observe(np.concatenate(gaps))
 
@@ -83,6 +100,8 @@ class Totals:
         self.output_tokens += other.output_tokens
         for timing, histogram in other.timings.items():
             self.timings[timing].add(histogram)
+        for length, histogram in other.lengths.items():
+            self.lengths[length].add(histogram)
 
     def as_counted(self) -> "Totals":
         """As they are now, with classic buckets alone."""
@@ -91,6 +110,7 @@ class Totals:
         copied.warmup, copied.sent = self.warmup, self.sent
         copied.input_tokens, copied.output_tokens = self.input_tokens, self.output_tokens
         copied.timings = {timing: histogram.as_counted() for timing, histogram in self.timings.items()}
+        copied.lengths = {length: histogram.as_counted() for length, histogram in self.lengths.items()}
         return copied
 
     def _count(self, record: RequestRecord) -> None:
@@ -114,6 +134,14 @@ def _values_of(record: RequestRecord) -> dict[Timing, float]:
     if record.outcome is Outcome.COMPLETED:
         found |= {timing: metric(record) for timing, metric in _OF_COMPLETED.items()}
     return {timing: max(value, 0.0) for timing, value in found.items() if value is not None}
+
+
+def _lengths_of(record: RequestRecord) -> dict[Length, float]:
+    """Tokens of a completed request, where they were counted."""
+    if record.outcome is not Outcome.COMPLETED:
+        return {}
+    found = {Length.INPUT: record.input_tokens, Length.OUTPUT: output_tokens(record)}
+    return {length: float(tokens) for length, tokens in found.items() if tokens is not None}
 
 
 def _exemplar(record: RequestRecord, value: float, origin_unix_ns: int) -> Exemplar:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from loadgen.core.metrics.totals import Timing, Totals
+from loadgen.core.metrics.totals import Length, Timing, Totals
 from loadgen.core.record import Failure, FailureKind, Outcome, RequestRecord
 from loadgen.core.request import Phase
 from tests.core.analysis.factory import answered, failed, unsent
@@ -29,6 +29,19 @@ def test_latencies_are_of_completed_requests() -> None:
     assert sums[Timing.ICL] == pytest.approx(0.1)
     assert sums[Timing.DURATION] == pytest.approx(0.2)
     assert totals.output_tokens == 6
+
+
+def test_lengths_are_of_completed_requests_whose_tokens_were_counted() -> None:
+    """One value a request; what nobody counted is not a length of 0."""
+    told, untold = replace(answered(0, tokens=6), input_tokens=300), replace(answered(1, tokens=6), input_tokens=None)
+    totals = totals_of(told, untold, failed(2))
+    assert {length: histogram.count for length, histogram in totals.lengths.items()} == {
+        Length.INPUT: 1,
+        Length.OUTPUT: 2,
+    }
+    assert (totals.lengths[Length.INPUT].sum, totals.lengths[Length.OUTPUT].sum) == (300, 12)
+    (example,) = totals.lengths[Length.INPUT].exemplars.values()
+    assert (example.value, example.request_id) == (300, told.request_id)
 
 
 def test_a_stream_that_broke_off_has_no_latency() -> None:
@@ -63,6 +76,8 @@ def test_totals_add_up() -> None:
         assert getattr(halves, name) == getattr(halves.as_counted(), name) == getattr(whole, name), name
     for timing, histogram in whole.timings.items():
         assert halves.timings[timing].counts == halves.as_counted().timings[timing].counts == histogram.counts
+    for length, histogram in whole.lengths.items():
+        assert halves.lengths[length].counts == halves.as_counted().lengths[length].counts == histogram.counts
 
 
 def test_warm_up_is_apart() -> None:

@@ -1,6 +1,7 @@
 """`loadgen experiment`: arms against a baseline, over levels and repeats, from one file."""
 
 import asyncio
+import os
 import shlex
 import sys
 from collections import Counter
@@ -92,7 +93,7 @@ def run(
     Each cell is a run folder of its own. What is measured stays when the experiment is interrupted or fails;
     --resume goes on from there.
     """
-    experiment = load_experiment(file)
+    experiment = load_experiment(file, variables=os.environ)
     display = ExperimentProgress(enabled=not (no_progress or quiet), silent=quiet)
     metrics = {"prometheus_port": prometheus_port, "prometheus_linger": prometheus_linger}
     given = {name: value for name, value in metrics.items() if value is not None}

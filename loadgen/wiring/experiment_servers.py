@@ -8,6 +8,7 @@ from loadgen.adapters.launch.checks import check_program
 from loadgen.core.errors import ConfigError
 from loadgen.core.experiment.plan import Plan
 from loadgen.options.experiment import ArmSection, ExperimentFile
+from loadgen.options.experiment.lookups import missing
 from loadgen.wiring.launch import launcher_of
 from loadgen.wiring.probe import check_local_gpus
 
@@ -32,7 +33,10 @@ def _faults(experiment: ExperimentFile, plan: Plan) -> Iterator[tuple[str, str]]
         check_local_gpus(experiment.session_options())
     except ConfigError as fault:
         yield "local_gpus", str(fault)
-    for name in dict.fromkeys(arm.of for arm in plan.arms):
+    lacking = list(missing(experiment, os.environ))
+    yield from ((".".join(map(str, keys)), cause) for keys, cause in lacking)
+    known = dict.fromkeys(arm.of for arm in plan.arms)
+    for name in (each for each in known if all(keys[:2] != ("arms", each) for keys, _ in lacking)):
         try:
             _check_server(experiment.arms[name], start_timeout_s=experiment.start_timeout)
         except ConfigError as fault:

@@ -130,6 +130,49 @@ def test_variables_are_looked_up_at_the_start_and_stored_nowhere(tmp_path: Path)
         server.environment({})
 
 
+def test_a_variable_that_is_not_set_is_said_where_it_stands(tmp_path: Path) -> None:
+    """All of them with file, line and field, before anything is started; also one that makes a url none. To plan, it
+    may be missing, and what only forced runs look up is wanted with them alone."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(FORCED.replace("{accepted}", "{accepted}${MORE}").replace("HF_TOKEN", "A") + "api_key_env: KEY\n")
+    with pytest.raises(ConfigError) as refused:
+        load_experiment(path, variables={"KEY": ""})
+    assert str(refused.value).split("\n") == [
+        f"{path}:12: arms.baseline.env.A: the environment variable TOKEN is not set",
+        f"{path}:20: arms.eagle3.forced.env.ACCEPTED: the environment variable MORE is not set",
+        f"{path}:23: api_key_env: the environment variable KEY is not set",
+    ]
+    assert load_experiment(path) == load_experiment(path, variables={"TOKEN": "a", "MORE": "", "KEY": "k"})
+    path.write_text(path.read_text().replace("forced\n", "none\n"))
+    load_experiment(path, variables={"TOKEN": "a", "KEY": "k"})
+    path.write_text(WHOLE.replace("repeats: 2", '  other: {url: "http://${HOST}"}').replace("${TOKEN}", "${TOKEN:-}"))
+    with pytest.raises(ConfigError, match=r"mine.yaml:21: arms.other.url: the environment variable HOST is not set"):
+        load_experiment(path, variables={})
+    with pytest.raises(ConfigError, match=r"mine.yaml:21: arms.other.url: .*http://\$\{HOST\}: base URL: expected"):
+        load_experiment(path, variables={"HOST": "a b"})
+
+
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        ("model: ${MODEL}", "model"),
+        ("  extra: {workdir: '${HOME}', command: 'serve {port}'}", "arms.extra.workdir"),
+        ("gpu_metrics_url: http://${HOST}/metrics", "gpu_metrics_url"),
+        ("gates: ['error_ratio > ${LIMIT}']", "gates.0"),
+    ],
+)
+def test_a_variable_where_none_is_looked_up_is_refused(line: str, field: str, tmp_path: Path) -> None:
+    """It would be sent or opened as it stands there. In texts for people and for the server it may be anything."""
+    with pytest.raises(
+        ConfigError, match=rf"mine.yaml:21: {field}: \$\{{NAME\}} is looked up in url and env of an arm"
+    ):
+        experiment(WHOLE.replace("repeats: 2", line), tmp_path)
+    found = experiment(
+        WHOLE.replace("mine", "${mine}").replace("eos: true", "eos: true\n  extra_body: {x: '${y}'}"), tmp_path
+    )
+    assert found.name == "${mine}"
+
+
 def test_a_url_may_name_a_variable_and_keeps_no_password(tmp_path: Path) -> None:
     """User info is for the connection, not for files; what the variables make of it is a URL, or is refused by name."""
     found = arm("{url: 'http://me:${PASSWORD}@${HOST}:8000', health: /ready}", tmp_path)

@@ -14,6 +14,7 @@ from loadgen.core.errors import ConfigError
 from loadgen.core.experiment.plan import Order, PlannedArm, Role
 from loadgen.core.request import Endpoint
 from loadgen.options.experiment.arm import LENGTH, ArmSection
+from loadgen.options.experiment.lookups import check_places, missing
 from loadgen.options.experiment.profile import LAUNCHES, Launch, price_per_hour
 from loadgen.options.experiment.section import Section
 from loadgen.options.experiment.workload import LevelSection, LoadSection, SyntheticSection, WorkloadSection
@@ -85,6 +86,12 @@ class ExperimentFile(Section):
     local_gpus: Texts = Field([])
     budget: DurationSeconds | None = Field(None, gt=0)
     price_per_hour: float | None = Field(None, gt=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _variables_where_they_are_looked_up(cls, values: Any) -> Any:
+        check_places(values)
+        return values
 
     @model_validator(mode="before")
     @classmethod
@@ -261,9 +268,17 @@ _OF_EVERY_RUN = (
 )
 
 
-def load_experiment(path: Path) -> ExperimentFile:
-    """Reads the file; paths in it are relative to it.
+def load_experiment(path: Path, *, variables: Mapping[str, str] | None = None) -> ExperimentFile:
+    """Reads the file; paths in it are relative to it. All that it names of the environment is to be in `variables`.
 
+    Without them that is not asked, as for a plan, which may be made elsewhere than where it is run.
     Raises ConfigError that names file, line and field, and what was expected there.
     """
-    return validated(load_yaml(path), ExperimentFile, context={"folder": path.parent})
+    file = load_yaml(path)
+    found = validated(file, ExperimentFile, context={"folder": path.parent})
+    lacking = (
+        [] if variables is None else [f"{file.where(*keys)}: {cause}" for keys, cause in missing(found, variables)]
+    )
+    if lacking:
+        raise ConfigError("\n".join(lacking))
+    return found

@@ -16,6 +16,11 @@ def named_in(text: str) -> list[str]:
     return [match[1] for match in _VARIABLE.finditer(text)]
 
 
+def unset_in(text: str, variables: Mapping[str, str]) -> list[str]:
+    """Those of them that would have to be set and are not."""
+    return [match[1] for match in _VARIABLE.finditer(text) if match[1] not in variables and match[2] is None]
+
+
 def without_variables(text: str) -> str:
     """What stands in the text itself."""
     return _VARIABLE.sub("", text)
@@ -24,12 +29,9 @@ def without_variables(text: str) -> str:
 def expanded(text: str, variables: Mapping[str, str]) -> str:
     """The text with its variables looked up. Raises ConfigError for one that is not set."""
 
-    def value(match: re.Match[str]) -> str:
-        if match[1] not in variables and match[2] is None:
-            raise ConfigError(f"the experiment names ${{{match[1]}}}, and this environment variable is not set")
-        return variables.get(match[1], "")
-
-    return _VARIABLE.sub(value, text)
+    for name in unset_in(text, variables):
+        raise ConfigError(f"the experiment names ${{{name}}}, and this environment variable is not set")
+    return _VARIABLE.sub(lambda match: variables.get(match[1], ""), text)
 
 
 def check_public(arguments: Sequence[str], *keys: str) -> None:

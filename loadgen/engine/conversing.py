@@ -8,8 +8,9 @@ from typing import Any
 from loadgen.core.request import JsonObject, PlannedRequest, RequestTemplate
 from loadgen.core.schedule.bodies import encode_body, messages_of
 from loadgen.core.units import nanoseconds
-from loadgen.engine.flights import NOT_CONNECTED, Flight, Flights
+from loadgen.engine.flights import Flight, Flights
 from loadgen.engine.lookahead import ReadyConversation
+from loadgen.engine.outlook import NOT_CONNECTED
 from loadgen.engine.ports import Clock
 from loadgen.engine.stop import Stop
 

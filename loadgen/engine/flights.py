@@ -6,22 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from loadgen.core.record import FailureKind, Outcome, RequestRecord
+from loadgen.core.record import Outcome
 from loadgen.core.request import Endpoint, Phase, PlannedRequest
 from loadgen.core.stream.answer import Answer
 from loadgen.core.stream.openai import AnswerDecoder
 from loadgen.core.stream.outcome import Received, record_of
 from loadgen.engine.live import LiveCounts
+from loadgen.engine.outlook import Outlook
 from loadgen.engine.ports import Clock, Ending, Inbox, RecordSink, Transport
 
 ROUND_NS = 250_000_000
-REFUSALS = 20
-"""So many 4xx answers and nothing else from the first request on: the rest would be refused as well."""
-
-UNREACHABLE_NS = 30_000_000_000
-"""So long without a connection: a server that restarts would be back, this one is gone."""
-
-NOT_CONNECTED = frozenset({FailureKind.CONNECT, FailureKind.CONNECT_TIMEOUT})
 _PIECES_A_STEP = 64
 
 
@@ -60,17 +54,14 @@ class Flights:
         keep_text: bool = False,
         secrets: tuple[str, ...] = (),
         wake: Callable[[], None],
-        give_up: Callable[[str], None],
+        seen: Callable[[int], None],
     ) -> None:
         """`wake` is called when there is something to decode.
 
-        `give_up` is called with `refused` when the first REFUSALS answers are all 4xx, and with `unreachable` when no
-        connection could be opened for UNREACHABLE_NS.
+        `seen` is called when a record has changed the `outlook`, with the instant at which its request ended.
         """
-        self._wake = wake
-        self._give_up = give_up
-        self._all_refused = True
-        self._unreachable_since_ns: int | None = None
+        self._wake, self._seen = wake, seen
+        self.outlook = Outlook()
         self._transport, self._clock, self._sink = transport, clock, sink
         self._endpoint, self._keep_text, self._secrets = endpoint, keep_text, secrets
         self._live = live
@@ -179,7 +170,9 @@ class Flights:
             record = replace(record, text=None)
         self._sink.put(record)
         self.records += 1
-        self._consider_giving_up(record)
+        self.outlook.observe(record)
+        if record.closed_ns is not None:
+            self._seen(record.closed_ns)
         if planned.phase is Phase.WARMUP:
             self._live.warmup_ended += 1
         live = self._live
@@ -192,15 +185,3 @@ class Flights:
                 live.cancelled += 1
             case Outcome.DROPPED:
                 live.dropped += 1
-
-    def _consider_giving_up(self, record: RequestRecord) -> None:
-        kind = None if record.failure is None else record.failure.kind
-        self._all_refused = self._all_refused and kind is FailureKind.HTTP_4XX
-        if self._all_refused and self.records == REFUSALS:
-            self._give_up("refused")
-        if kind not in NOT_CONNECTED:
-            self._unreachable_since_ns = None
-        elif self._unreachable_since_ns is None:
-            self._unreachable_since_ns = record.sent_ns
-        elif (record.closed_ns or 0) - self._unreachable_since_ns >= UNREACHABLE_NS:
-            self._give_up("unreachable")

@@ -1,5 +1,5 @@
-"""The seams of the engine: Clock, Transport, RecordSink, ServerProbe, Launcher, and the inbox between transport and
-decoder.
+"""The seams of the engine: Clock, Transport, RecordSink, Partners, ServerProbe, Launcher, and the inbox between
+transport and decoder.
 """
 
 import signal
@@ -127,6 +127,18 @@ class RecordSink(Protocol):
 
     def put(self, record: RequestRecord) -> None:
         """Accepts one record."""
+        ...
+
+
+class Partners(Protocol):
+    """The other processes of a run that several drive, each its share: what they agree on. The run's axis is common."""
+
+    async def start_ns(self) -> int:
+        """Called when all is ready for the first request: the instant at which the load begins, for all of them."""
+        ...
+
+    def began(self, at_ns: int) -> None:
+        """The first measured request of this process is due, or leaves, at that instant; the earliest one counts."""
         ...
 
 

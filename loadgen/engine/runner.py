@@ -9,6 +9,7 @@ from typing import Any
 from loadgen.core.errors import LoadgenError
 from loadgen.core.request import Endpoint, Phase, PlannedConversation, PlannedRequest, RequestTemplate
 from loadgen.core.run import ClientFacts, Load, LoadMode, Window
+from loadgen.core.schedule.share import WHOLE, Share
 from loadgen.core.units import nanoseconds
 from loadgen.engine.conversing import Conversing
 from loadgen.engine.flights import Flights
@@ -16,19 +17,26 @@ from loadgen.engine.health import Health
 from loadgen.engine.idle import IdleWork
 from loadgen.engine.live import LiveCounts
 from loadgen.engine.lookahead import Lookahead
-from loadgen.engine.ports import Clock, RecordSink, ServerProbe, Transport
+from loadgen.engine.outlook import Outlook, reason_to_give_up
+from loadgen.engine.ports import Clock, Partners, RecordSink, ServerProbe, Transport
 from loadgen.engine.stop import Stop
 
-_LEAD_NS = 20_000_000
+LEAD_NS = 20_000_000
+"""From the moment at which all is ready to the first request."""
+
 _OPEN_LOOP_CONNECTIONS = 64
 _RECONNECT_NS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """What the runner needs to know beside the plan. `grace_s` bounds the wait for requests in flight after a stop."""
+    """What the runner needs to know beside the plan. `grace_s` bounds the wait for requests in flight after a stop.
+
+    `load` is that of the whole run, of which this process drives its `share`; the plan holds that share alone.
+    """
 
     load: Load
+    share: Share = WHOLE
     endpoint: Endpoint
     template: RequestTemplate
     warmup_requests: int = 0
@@ -62,8 +70,10 @@ class Run:
         transport: Transport,
         sink: RecordSink,
         probe: ServerProbe | None = None,
+        partners: Partners | None = None,
     ) -> None:
-        load = settings.load
+        """`partners` are the other processes of a run of several: with them it is agreed when to begin and to end."""
+        load, share = settings.load, settings.share
         self.settings = settings
         self.clock = clock
         self.live = LiveCounts()
@@ -71,6 +81,7 @@ class Run:
         self.live.warmup_planned = settings.warmup_requests
         self._transport = transport
         self._probe = probe
+        self._partners = partners
         self._health = Health()
         self._stop = Stop(clock)
         self._flights = Flights(
@@ -82,7 +93,7 @@ class Run:
             keep_text=settings.keep_text,
             secrets=settings.secrets,
             wake=lambda: self._idle.wake(),
-            give_up=self.stop,
+            seen=self._look_ahead,
         )
         self._lookahead = Lookahead(plan, transport.prepare)
         self._idle = IdleWork((self._flights.decode_some, self._lookahead.top_up))
@@ -95,13 +106,14 @@ class Run:
             place=self._placed,
             sending=self._sending,
             is_due=self._is_due,
-            max_concurrency=load.max_concurrency,
+            max_concurrency=None if load.max_concurrency is None else len(share.slots(load.max_concurrency)),
         )
         self._start_ns = 0
         self._ramp_end_ns = 0
+        self._began = False
         self._measure_start_ns: int | None = None
         self._deadline_ns: int | None = None
-        self._deadline_set = asyncio.Event()
+        self._ending: asyncio.Task[None] | None = None
         self._all_done = asyncio.Event()
         self._unstarted: PlannedConversation | None = None
         self._tasks: set[asyncio.Task[object]] = set()
@@ -117,6 +129,22 @@ class Run:
         self._stop.abort()
         self.live.stopping = self._stop.reason
         self._health.end()
+
+    @property
+    def outlook(self) -> Outlook:
+        """What this process's records say of whether to go on."""
+        return self._flights.outlook
+
+    def measure_from(self, at_ns: int) -> None:
+        """The measured phase begins at that instant (run axis), unless it has begun before it already."""
+        if self._measure_start_ns is not None and self._measure_start_ns <= at_ns:
+            return
+        self._measure_start_ns = self.live.measuring_since_ns = at_ns
+        self._health.begin()
+        if self.settings.load.duration_s is not None:
+            self._deadline_ns = at_ns + nanoseconds(self.settings.load.duration_s)
+            self._forget_deadline()
+            self._ending = asyncio.create_task(self._end_at(self._deadline_ns))
 
     async def execute(self) -> RunEnd:
         """Runs to the end. Raises LoadgenError for a fault of ours or a failed sink, after closing everything."""
@@ -138,6 +166,7 @@ class Run:
         except BaseExceptionGroup as faults:
             raise _first_fault(faults) from faults
         finally:
+            self._forget_deadline()
             await self._transport.close()
         return RunEnd(
             ended_by=self._stop.reason or "requests",
@@ -154,28 +183,30 @@ class Run:
             if self._lookahead.size % 64 == 0:
                 await asyncio.sleep(0)
 
+    def _forget_deadline(self) -> None:
+        if self._ending is not None:
+            self._ending.cancel()
+
     def _connections(self) -> int:
         load = self.settings.load
-        if load.concurrency is not None:
-            return load.concurrency
-        return min(load.max_concurrency or _OPEN_LOOP_CONNECTIONS, _OPEN_LOOP_CONNECTIONS)
+        slots = load.concurrency or min(load.max_concurrency or _OPEN_LOOP_CONNECTIONS, _OPEN_LOOP_CONNECTIONS)
+        return len(self.settings.share.slots(slots))
 
     async def _drive(self, group: asyncio.TaskGroup) -> None:
         load = self.settings.load
-        self._start_ns = self.clock.now_ns() + _LEAD_NS
+        self._start_ns = self.clock.now_ns() + LEAD_NS if self._partners is None else await self._partners.start_ns()
         self._ramp_end_ns = self._start_ns + nanoseconds(self.settings.ramp_up_s)
-        watch = group.create_task(self._watch_deadline())
         if load.mode is LoadMode.CONCURRENCY:
             assert load.concurrency is not None
-            for index in range(load.concurrency):
-                self._spawn(group, self._slot(index / load.concurrency))
+            for slot in self.settings.share.slots(load.concurrency):
+                self._spawn(group, self._slot(slot / load.concurrency))
         else:
             self._spawn(group, self._dispatch(group))
         await _first_of(self._all_done, self._stop.asked)
         if self._stop.asked.is_set():
             await _first_of(self._all_done, self._stop.aborted, timeout_s=self.settings.grace_s)
         self._health.end()
-        watch.cancel()
+        self._forget_deadline()
         leftover = tuple(self._tasks)
         for task in leftover:
             task.cancel()
@@ -192,10 +223,8 @@ class Run:
         if not self._tasks:
             self._all_done.set()
 
-    async def _watch_deadline(self) -> None:
-        await self._deadline_set.wait()
-        assert self._deadline_ns is not None
-        await self.clock.sleep_until(self._deadline_ns)
+    async def _end_at(self, deadline_ns: int) -> None:
+        await self.clock.sleep_until(deadline_ns)
         self.stop("duration")
 
     async def _slot(self, ramp_share: float) -> None:
@@ -256,13 +285,18 @@ class Run:
         return replace(request, due_ns=due_ns, phase=phase)
 
     def _begin_measuring(self, at_ns: int) -> None:
-        if self._measure_start_ns is not None:
+        """The first measured request of this process; its partners may have begun before it."""
+        if self._began:
             return
-        self._measure_start_ns = self.live.measuring_since_ns = at_ns
-        self._health.begin()
-        if self.settings.load.duration_s is not None:
-            self._deadline_ns = at_ns + nanoseconds(self.settings.load.duration_s)
-            self._deadline_set.set()
+        self._began = True
+        self.measure_from(at_ns)
+        if self._partners is not None:
+            self._partners.began(at_ns)
+
+    def _look_ahead(self, now_ns: int) -> None:
+        """Gives up what cannot succeed; partners decide that together."""
+        if self._partners is None and (reason := reason_to_give_up((self.outlook,), now_ns)) is not None:
+            self.stop(reason)
 
     def _window(self) -> Window | None:
         """The measured span of a run that its duration or somebody ended; otherwise it follows from the records."""

@@ -14,6 +14,7 @@ from loadgen.core.request import Conversation, PlannedConversation, RequestTempl
 from loadgen.core.run import Load, LoadMode
 from loadgen.core.schedule.arrivals import gamma_offsets
 from loadgen.core.schedule.plan import plan
+from loadgen.core.schedule.share import WHOLE, Share
 from loadgen.core.traces.part import Part
 from loadgen.core.traces.source import Source, cycle
 from loadgen.core.traces.synthetic import SyntheticSource
@@ -136,11 +137,13 @@ def level_plan(
     run_id: str,
     warmup_requests: int,
     first_pass: int = 0,
+    share: Share = WHOLE,
 ) -> LevelPlan:
-    """The plan of one run. `first_pass` numbers the passes over the data, so that no level repeats another's prompts.
+    """The plan of one run, or a share of it.
 
-    Data that is too short is passed over again, each repeat marked so that a prefix cache does not answer it; `repeats`
-    in the manifest's data says that this happened.
+    `first_pass` numbers the passes over the data, so that no level repeats another's prompts. Data that is too short is
+    passed over again, each repeat marked so that a prefix cache does not answer it; `repeats` in the manifest's data
+    says that this happened.
     """
     needed = None if load.num_requests is None else load.num_requests + warmup_requests
     once = workload.finite and load.duration_s is None and needed is None
@@ -158,6 +161,8 @@ def level_plan(
         replay=load.mode is LoadMode.REPLAY,
         num_requests=load.num_requests,
         warmup_requests=warmup_requests,
+        share=share,
+        slots=load.concurrency or load.max_concurrency,
     )
     head = list(islice(planned, 1))
     body = head[0].requests[0].body if head else None

@@ -12,6 +12,7 @@ from loadgen.core.request import (
     RequestTemplate,
 )
 from loadgen.core.schedule.bodies import encode_body
+from loadgen.core.schedule.share import WHOLE, Share
 
 
 def plan(
@@ -23,21 +24,28 @@ def plan(
     replay: bool = False,
     num_requests: int | None = None,
     warmup_requests: int = 0,
+    share: Share = WHOLE,
+    slots: int | None = None,
 ) -> Iterator[PlannedConversation]:
     """Numbers, times and encodes conversations.
 
     With `offsets` (ns) each conversation's first turn is due at the next offset, and its later turns after the answer
     before them. With `replay` each turn is due at its own offset. With neither there are no due times. The first
     `warmup_requests` are warm-up; `num_requests` counts the others. A conversation is cut where the count is reached.
+    Of a plan that several processes drive with so many `slots` in all only the conversations of the `share` are given,
+    numbered and timed as in the whole.
     Raises ConfigError for a turn without a time in a replay.
     """
     seq = 0
     limit = None if num_requests is None else num_requests + warmup_requests
-    for conversation in conversations:
+    for number, conversation in enumerate(conversations):
         if limit is not None and seq >= limit:
             return
         turns = conversation.turns if limit is None else tuple(islice(conversation.turns, limit - seq))
         first_offset = next(offsets) if offsets is not None else None
+        if not share.has(number, slots=slots):
+            seq += len(turns)
+            continue
         requests = []
         for index, turn in enumerate(turns):
             due_ns = first_offset if index == 0 else None

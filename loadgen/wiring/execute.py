@@ -1,13 +1,12 @@
 """One run from its parts to its folder: drive, record, analyse, save."""
 
 import asyncio
-import gc
 import os
 import platform
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -23,9 +22,11 @@ from loadgen.core.metrics.summary import Analysis
 from loadgen.core.run import Load, LoadMode, RunManifest
 from loadgen.engine.live import LiveCounts
 from loadgen.engine.runner import Run, RunEnd, RunSettings
+from loadgen.wiring.garbage import few_collections
 from loadgen.wiring.interrupts import interrupts
 from loadgen.wiring.probe import probing
 from loadgen.wiring.session import Session
+from loadgen.wiring.transport import transport_of
 from loadgen.wiring.watch import Watch
 from loadgen.wiring.workload import level_plan
 
@@ -72,7 +73,7 @@ async def execute(
     clock = MonotonicClock()
     run_id = folder.path.name if run_id is None else run_id
     template = session.run_template()
-    transport = session.transport(clock, load.mode)
+    transport = transport_of(session.options, session.destination, clock, load.mode)
     plan = level_plan(
         session.workload,
         load,
@@ -118,7 +119,7 @@ async def execute(
             run = Run(plan.conversations, settings, clock=clock, transport=transport, sink=taking, probe=probe)
             if watched is not None:
                 watched.live = run.live
-            with _few_collections(), interrupts(run.stop, run.abort):
+            with few_collections(), interrupts(run.stop, run.abort):
                 async with display(run.live, load_title(load), load.duration_s), _watched(run, gone):
                     end = await run.execute()
     finally:
@@ -178,20 +179,6 @@ async def _watched(run: Run, gone: Callable[[], bool] | None) -> AsyncIterator[N
         yield
     finally:
         watching.cancel()
-
-
-@contextmanager
-def _few_collections() -> Iterator[None]:
-    """Keeps the cyclic garbage collector from scanning everything while requests are measured."""
-    thresholds = gc.get_threshold()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 50, 1000)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
-        gc.unfreeze()
 
 
 def host_facts() -> dict[str, Any]:

@@ -7,25 +7,19 @@ from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import Any
 
-from loadgen.adapters.clock import MonotonicClock
 from loadgen.adapters.http.destination import Destination
-from loadgen.adapters.http.httpx_transport import HttpxTransport
-from loadgen.adapters.http.native import NativeTransport
 from loadgen.adapters.servers.cache import reset_prefix_cache
 from loadgen.adapters.servers.generic import TargetFacts
 from loadgen.core.errors import ConfigError
 from loadgen.core.metrics.slo import parse_slo
 from loadgen.core.request import RequestTemplate, Sampling
-from loadgen.core.run import LoadMode, Target
+from loadgen.core.run import Target
 from loadgen.core.server.sample import GPU_SOURCE
-from loadgen.engine.ports import Timeouts, Transport
 from loadgen.options.load import CommonOptions
 from loadgen.wiring.probe import Pages, check_local_gpus, pages_of
 from loadgen.wiring.target import ask_target, controlled, destination_of
 from loadgen.wiring.workload import ReadProgress, Workload, beyond_context, open_workload
 
-_SPARES = 8
-_GATHER_S = 0.0009
 _COUNTS_BY_USAGE = frozenset({"vllm"})
 _COUNTS_BY_IDS = frozenset({"sglang"})
 _WITHOUT_SALT = frozenset({"llamacpp"})
@@ -79,29 +73,6 @@ class Session:
         """What the server said of itself before the run."""
         local = {GPU_SOURCE: _OF_THIS_MACHINE} if self.options.local_gpus else {}
         return asdict(self.facts) | {"pages": {source: page.url for source, page in self.pages.items()} | local}
-
-    def transport(self, clock: MonotonicClock, mode: LoadMode) -> Transport:
-        """A transport of its own for one run.
-
-        An open loop keeps connections ready and wakes for every read, since its next request is due when it is due; a
-        closed loop gathers reads, which costs it nothing but fractions of a millisecond between requests.
-        """
-        options = self.options
-        timeouts = Timeouts(connect_s=options.connect_timeout, idle_s=options.idle_timeout, total_s=options.timeout)
-        path = "/v1" + options.endpoint.path
-        if options.transport == "httpx":
-            return HttpxTransport(
-                self.destination, clock, path=path, timeouts=timeouts, http2=options.http2, proxy=options.proxy
-            )
-        closed = mode is LoadMode.CONCURRENCY
-        return NativeTransport(
-            self.destination,
-            clock,
-            path=path,
-            timeouts=timeouts,
-            spares=0 if closed else _SPARES,
-            gather_s=_GATHER_S if closed else 0.0,
-        )
 
     def run_template(self) -> RequestTemplate:
         """What all requests of one run share: the salt of the prefix cache is drawn anew for each."""

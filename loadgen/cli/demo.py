@@ -25,7 +25,7 @@ def demo(
     concurrency, in less than a minute. What it leaves is an experiment's folder.
     """
     display = ExperimentProgress(enabled=True, silent=False)
-    finished = asyncio.run(run_experiment(demo_experiment(seed), out=out, display=display))
+    finished = asyncio.run(run_experiment(demo_experiment(seed), file=DEMO, out=out, display=display))
     result = result_of(finished)
     if not json_output:
         show(finished_text(finished, result, file=DEMO))

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shlex
 import sys
 from collections import Counter
 from pathlib import Path
@@ -24,7 +23,7 @@ from loadgen.report.comparison import comparison_html, comparison_text, document
 from loadgen.report.plan import plan_json, plan_text
 from loadgen.report.svg import chart_svg
 from loadgen.report.words import printable
-from loadgen.wiring.experiment import FinishedExperiment, run_experiment
+from loadgen.wiring.experiment import FinishedExperiment, resume_command, run_experiment
 from loadgen.wiring.experiment_plan import planned
 from loadgen.wiring.experiment_report import ExperimentResult, experiment_result
 from loadgen.wiring.experiment_servers import missing_here
@@ -102,6 +101,7 @@ def run(
             finished = asyncio.run(
                 run_experiment(
                     experiment,
+                    file=file,
                     out=out,
                     resume=resume,
                     over_budget=yes,
@@ -233,8 +233,7 @@ def _outcome_text(finished: FinishedExperiment, file: Path) -> str:
     lines = [f"{finished.manifest.plan.name}: {interrupted}{', '.join(said)}"]
     lines += [f"  ! {remark}" for remark in finished.remarks]
     if counts["finished"] < len(cells):
-        line = ("loadgen", "experiment", "run", str(file), "--resume", str(finished.folder.path))
-        lines.append(f"the rest can be run with: {shlex.join(line)}")
+        lines.append(f"the rest can be run with: {resume_command(file, finished.folder.path)}")
     return "\n".join((*lines, f"saved in {finished.folder.path}", ""))
 
 

@@ -1,6 +1,5 @@
 """Arguments of a comparison, each read as what it is: the folder of a run, a sweep or an experiment, or a file."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,16 +23,24 @@ from loadgen.core.experiment.plan import Role
 def compared(paths: Sequence[Path], gates: Sequence[Gate] = (), *, allow_unlike: bool = False) -> SideBySide:
     """All but the first against the first. Raises StoreError for what cannot be read, ConfigError for unlike loads.
 
-    Where two have the same name, all go by their paths.
+    Where two have the same name, all go by the ends of their paths, as short as tells them apart.
     """
     read = [_read(path) for path in paths]
-    names = Counter(name for name, _ in read)
-    by_path = len(names) < len(read)
-    sources = [
-        Source(name=str(path) if by_path else name, sides=sides)
-        for path, (name, sides) in zip(paths, read, strict=True)
-    ]
+    names = [name for name, _ in read]
+    if len(set(names)) < len(names):
+        names = _ends(paths)
+    sources = [Source(name=name, sides=sides) for name, (_, sides) in zip(names, read, strict=True)]
     return side_by_side(sources[0], sources[1:], gates, allow_unlike=allow_unlike)
+
+
+def _ends(paths: Sequence[Path]) -> list[str]:
+    """The last parts of each path, so many of them that no two are alike; of the same path twice, all as given."""
+    parts = [path.resolve().parts for path in paths]
+    for depth in range(1, max(map(len, parts)) + 1):
+        ends = [str(Path(*each[-depth:])) for each in parts]
+        if len(set(ends)) == len(ends):
+            return ends
+    return [str(path) for path in paths]
 
 
 def _read(path: Path) -> tuple[str, tuple[Side, ...]]:

@@ -1,5 +1,6 @@
 """An experiment from its file to its folder, begun or resumed."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from loadgen.adapters.store.experiment_folder import (
     ExperimentFolder,
     ExperimentManifest,
 )
+from loadgen.adapters.store.kinds import open_experiment
 from loadgen.adapters.store.run_folder import new_run_id
 from loadgen.core.comparison.footing import Served
 from loadgen.core.errors import ConfigError, ExitCode, StoreError
@@ -28,6 +30,10 @@ from loadgen.wiring.experiment_servers import check_servers
 from loadgen.wiring.sittings import ExperimentDisplay, Sittings, TimeLeft
 from loadgen.wiring.watch import Watch
 from loadgen.wiring.workload import ReadProgress, Workload, open_workload
+
+
+_ANY_FILE = Path("FILE")
+"""Stands in words for a file that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +67,16 @@ class FinishedExperiment:
         return ExitCode.INVALID_MEASUREMENT
 
 
+def resume_command(file: Path, folder: Path) -> str:
+    """The command line that goes on in the folder of an experiment."""
+    return shlex.join(("loadgen", "experiment", "run", str(file), "--resume", str(folder)))
+
+
 async def run_experiment(
     experiment: ExperimentFile,
     *,
     out: Path,
+    file: Path = _ANY_FILE,
     resume: Path | None = None,
     over_budget: bool = False,
     display: ExperimentDisplay,
@@ -72,6 +84,8 @@ async def run_experiment(
     watch: Watch | None = None,
 ) -> FinishedExperiment:
     """Runs what the file says into a new folder under `out`, or what is missing in the folder to `resume`.
+
+    A folder of the same experiment that lacks cells is named and left alone; `file` is named where it says what to do.
 
     Raises ConfigError for what will not be run (beyond its budget, servers on unequal footing, another experiment than
     the one to be resumed), TargetError when the baseline does not come up, StoreError for a folder that cannot be used.
@@ -86,11 +100,13 @@ async def run_experiment(
         check_servers(experiment, found.plan)
         if resume is None:
             if (begun := _begun_before(out, found.plan)) is not None:
-                display.tell(f"{begun} has a part of this experiment; --resume {begun} goes on there")
+                display.tell(
+                    f"this begins anew; {begun} lacks cells, and is gone on with by: {resume_command(file, begun)}"
+                )
             folder = _new(out, experiment, found.plan, workload)
             display.tell(f"what is measured goes to {folder.path}")
         else:
-            folder = ExperimentFolder.open(resume)
+            folder = open_experiment(resume)
         with folder.locked():
             manifest = folder.load_manifest()
             if resume is not None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from loadgen.adapters.store.experiment_folder import ExperimentFolder, ExperimentManifest
+from loadgen.adapters.store.kinds import open_experiment
 from loadgen.adapters.store.run_folder import RunFolder
 from loadgen.core.analysis.columns import Columns
 from loadgen.core.comparison.arms import Arm, ArmRun, ArmsComparison, Expectation
@@ -77,7 +78,7 @@ def experiment_result(path: Path) -> ExperimentResult:
 
     Raises StoreError for a folder that is none, or in which the baseline has no finished cell.
     """
-    folder = ExperimentFolder.open(path)
+    folder = open_experiment(path)
     manifest = folder.load_manifest()
     plan, finished = manifest.plan, folder.finished()
     found: dict[PlannedArm, _ArmData] = {arm: _ArmData() for arm in plan.arms}

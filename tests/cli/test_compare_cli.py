@@ -160,10 +160,19 @@ def test_ladders_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "no intervals" in out
 
 
-def test_of_the_same_name_each_goes_by_its_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """So that a reader can tell them apart."""
-    first, second = (stored(RunFolder.create(tmp_path, folder), records(20), name="same") for folder in ("a", "b"))
-    assert command(capsys, first, second)[1].startswith(f"Against {first}\n")
+def test_of_the_same_name_each_goes_by_the_end_of_its_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As short as tells all of them apart, however long the way to it is and however it is written."""
+    paths = [
+        stored(RunFolder.create(tmp_path / "very" / "deep" / place, folder), records(20), name="same")
+        for place, folder in (("x", "a"), ("x", "b"), ("y", "a"))
+    ]
+    out = command(capsys, *paths[:2])[1]
+    assert out.startswith("Against a\n")
+    assert "\nb at concurrency 1" in out
+    out = command(capsys, paths[0] / ".." / "a", *paths[1:])[1]
+    assert out.startswith("Against x/a\n")
+    assert "\nx/b at concurrency 1" in out
+    assert "\ny/a at concurrency 1" in out
 
 
 def test_what_cannot_be_compared_is_said(
@@ -282,7 +291,7 @@ def test_an_experiment_is_compared_with_experiments(
     """A run has no arms; a cell of the experiment is a run, and can be given. One without a finished cell is said."""
     code, _, err = command(capsys, experiments[0], runs[0])
     assert code == 2
-    assert f"{experiments[0]} is an experiment and {runs[0]} is not" in err
+    assert "experiment-a is an experiment and old is not" in err
     cell = experiments[0] / "cells" / "r1-baseline" / "c1"
     assert command(capsys, cell, runs[0], "--allow-unlike")[0] == 0
     empty = stored_experiment(

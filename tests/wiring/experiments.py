@@ -73,7 +73,7 @@ class Watcher:
 def run(path: Path, *, resume: Path | None = None, watcher: Watcher | None = None, **how: Any) -> FinishedExperiment:
     """Runs or resumes the experiment of a file, in a folder beside it."""
     work = run_experiment(
-        load_experiment(path), out=path.parent / "out", resume=resume, display=watcher or Watcher(), **how
+        load_experiment(path), file=path, out=path.parent / "out", resume=resume, display=watcher or Watcher(), **how
     )
     return asyncio.run(work)
 

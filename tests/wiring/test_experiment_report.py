@@ -11,6 +11,7 @@ import pytest
 
 from loadgen.adapters.store.experiment_folder import CELLS, ExperimentFolder
 from loadgen.adapters.store.run_folder import RECORDS
+from loadgen.adapters.store.sweep_folder import create_sweep
 from loadgen.cli.app import run_command_line
 from loadgen.core.comparison.losslessness import (
     FIRST_WORDS,
@@ -166,10 +167,24 @@ def test_the_command(measured: ExperimentFolder, tmp_path: Path, capsys: pytest.
     assert capsys.readouterr().out.startswith("<!DOCTYPE html>")
 
 
-def test_a_folder_that_holds_no_experiment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 2, and what was expected there."""
-    assert run_command_line(["experiment", "report", str(tmp_path)]) == 2
-    assert "expected the folder of an experiment" in capsys.readouterr().err
+def test_a_folder_that_holds_no_experiment(
+    measured: ExperimentFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 2, and what was expected there; of a run or a sweep, what shows it; of a part, what it is a part of."""
+    empty, sweep, cell = (
+        tmp_path / "empty",
+        create_sweep(tmp_path, "sweep"),
+        measured.path / CELLS / "r1-baseline" / "c2",
+    )
+    empty.mkdir()
+    for path, said in (
+        (empty, "expected the folder of an experiment"),
+        (cell, f"{cell}: is a run and no experiment; `loadgen report {cell}` shows it"),
+        (sweep, f"{sweep}: is a sweep and no experiment; `loadgen report {sweep}` shows it"),
+        (cell.parent, f"is a part of the experiment {measured.path}"),
+    ):
+        assert run_command_line(["experiment", "report", str(path)]) == 2
+        assert said in capsys.readouterr().err
 
 
 def test_the_figures_of_the_test_are_those_in_the_document() -> None:

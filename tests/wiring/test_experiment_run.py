@@ -166,15 +166,19 @@ def test_a_program_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_an_experiment_begun_before_is_named(tmp_path: Path) -> None:
-    """When it is run anew although cells are missing; not another one's folder, and not one that is through."""
+    """With what goes on there, when it is run anew although cells are missing, also by a file that judges otherwise.
+    Not another one's folder, and not one that is through."""
     arms = {"baseline": little(), "other": little("dead")}
     first = run(experiment_file(tmp_path, arms, load={"concurrency": [1]}))
     watcher = Watcher()
     run(experiment_file(tmp_path, load={"concurrency": [1]}), watcher=watcher)
     assert not any("--resume" in line for line in watcher.lines)
-    again = run(experiment_file(tmp_path, arms, load={"concurrency": [1]}), watcher=watcher)
+    file = experiment_file(tmp_path, arms, load={"concurrency": [1]}, gates=["error_ratio > 1%"])
+    again = run(file, watcher=watcher)
     hints = [line for line in watcher.lines if "--resume" in line]
-    assert hints == [f"{first.folder.path} has a part of this experiment; --resume {first.folder.path} goes on there"]
+    there = first.folder.path
+    goes_on = f"loadgen experiment run {file} --resume {there}"
+    assert hints == [f"this begins anew; {there} lacks cells, and is gone on with by: {goes_on}"]
     assert again.folder.path != first.folder.path
 
 

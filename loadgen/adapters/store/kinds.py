@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 
-from loadgen.adapters.store.experiment_folder import is_experiment
+from loadgen.adapters.store.experiment_folder import ExperimentFolder, is_experiment
 from loadgen.adapters.store.run_folder import MANIFEST
 from loadgen.adapters.store.search_folder import is_search
 from loadgen.adapters.store.sweep_folder import is_sweep
@@ -37,6 +37,17 @@ def kind_of(path: Path) -> FolderKind | None:
     if is_sweep(path):
         return FolderKind.SWEEP
     return FolderKind.RUN if (path / MANIFEST).is_file() else None
+
+
+def open_experiment(path: Path) -> ExperimentFolder:
+    """The experiment stored there. Raises StoreError that says what is there instead, and how that is shown."""
+    match kind_of(path):
+        case FolderKind.EXPERIMENT:
+            return ExperimentFolder.open(path)
+        case None:
+            raise unknown_folder(path, expected="an experiment")
+        case kind:
+            raise StoreError(f"{path}: is a {kind} and no experiment; `loadgen report {path}` shows it")
 
 
 def unknown_folder(path: Path, *, expected: str) -> StoreError:

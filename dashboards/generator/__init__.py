@@ -1,0 +1,1 @@
+"""What dashboards are made of, as plain values: expressions, panels, places, and the dashboards themselves."""

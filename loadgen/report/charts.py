@@ -11,13 +11,25 @@ from loadgen.report.words import LATENCY_LABELS, asked
 LOG_LEVELS_FROM = 8
 """A ladder whose highest level is so many times its lowest is drawn over the logarithm of the level."""
 
+SHAPES = (
+    "circle",
+    "square",
+    "triangle",
+    "diamond",
+    "triangle on its tip",
+    "plus",
+    "saltire",
+    "star",
+)
+"""The shapes of points, which the page and the SVG draw alike."""
+
 _BAND_HEADROOM = 1.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """One line of a chart. `tone` numbers a colour of the page, `dashed` and the `shape` of its points tell it apart
-    without colour: circle, square, triangle, diamond, triangle on its tip.
+    without colour: a place among `SHAPES`; None has points only where the line would not be seen without.
 
     `low` and `high` bound a band around it, where it has one.
     """
@@ -26,7 +38,7 @@ class Line:
     values: tuple[float | None, ...]
     tone: int
     dashed: bool = False
-    shape: int = 0
+    shape: int | None = 0
     low: tuple[float | None, ...] | None = None
     high: tuple[float | None, ...] | None = None
 

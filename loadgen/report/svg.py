@@ -11,14 +11,21 @@ _WIDTH, _HEIGHT = 720, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 24, 44, 48
 _LEGEND_ROW = 18
 _TONES = ("#1d5b9c", "#b4540a", "#12755f", "#b3261e", "#6b6f75", "#7a3f9d", "#7d6700", "#c2318a")
+_PLUS = ((-0.5, -1.5), (0.5, -1.5), (0.5, -0.5), (1.5, -0.5), (1.5, 0.5), (0.5, 0.5))
 _SHAPES = (
     (),
     ((-1, -1), (1, -1), (1, 1), (-1, 1)),
     ((0, -1.3), (1.2, 0.9), (-1.2, 0.9)),
     ((0, -1.4), (1.4, 0), (0, 1.4), (-1.4, 0)),
     ((0, 1.3), (1.2, -0.9), (-1.2, -0.9)),
+    (*_PLUS, *((-x, -y) for x, y in _PLUS)),
+    tuple((0.75 * (x - y), 0.75 * (x + y)) for x, y in (*_PLUS, *((-x, -y) for x, y in _PLUS))),
+    tuple(
+        (radius * math.sin(math.pi * corner / 5), -radius * math.cos(math.pi * corner / 5))
+        for corner, radius in enumerate((1.7, 0.7) * 5)
+    ),
 )
-"""Corners of the shapes of points, in radii; none for a circle."""
+"""Corners of the shapes of points, in radii, in the order of `SHAPES`; none for a circle."""
 
 _RADIUS = 2.75
 _BAR = 10
@@ -46,7 +53,7 @@ def chart_svg(chart: Chart) -> str:
         _text(_WIDTH - _RIGHT, 22, chart.unit, anchor="end"),
         *_y_axis(y, top),
         *_x_axis(chart, x, bottom),
-        *(_band(chart, line, x, y) for line in chart.lines if line.low is not None),
+        *(_band(chart, line, x, y, top) for line in chart.lines if line.low is not None),
         *_mark_lines(chart, x, bottom),
         *(part for line in chart.lines for part in _line(chart, line, x, y)),
         *_labels(chart, x),
@@ -105,11 +112,13 @@ def _x_axis(chart: Chart, x: _Scale, bottom: float) -> Iterator[str]:
     yield _text((_LEFT + _WIDTH - _RIGHT) / 2, bottom + 38, chart.x_label, anchor="middle")
 
 
-def _band(chart: Chart, line: Line, x: _Scale, y: _Scale) -> str:
+def _band(chart: Chart, line: Line, x: _Scale, y: _Scale, top: float) -> str:
+    """Its ends lie within the axis, so that between levels it goes from end to end: an end far beyond would fill all
+    that lies before it."""
     assert line.low is not None
     assert line.high is not None
     ends = [
-        (x(at), y(low), y(high))
+        (x(at), y(min(max(low, 0.0), top)), y(min(high, top)))
         for at, low, high in zip(chart.x, line.low, line.high, strict=True)
         if low is not None and high is not None
     ]
@@ -131,13 +140,14 @@ def _line(chart: Chart, line: Line, x: _Scale, y: _Scale) -> Iterator[str]:
         return
     path = "L".join(f"{at:.1f} {value:.1f}" for at, value in points)
     yield f'<path d="M{path}" fill="none" stroke="{_TONES[line.tone]}" stroke-width="2"{_dash(line)}/>'
-    drawn = "".join(_point(line, at, value) for at, value in points)
-    yield f"<g>{drawn}</g>"
+    if line.shape is not None or len(points) == 1:
+        drawn = "".join(_point(line, at, value) for at, value in points)
+        yield f"<g>{drawn}</g>"
 
 
 def _point(line: Line, x: float, y: float) -> str:
     look = f'fill="#ffffff" stroke="{_TONES[line.tone]}" stroke-width="1.25"'
-    corners = _SHAPES[line.shape]
+    corners = _SHAPES[line.shape or 0]
     if not corners:
         return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{_RADIUS}" {look}/>'
     path = "L".join(f"{x + right * _RADIUS:.1f} {y + down * _RADIUS:.1f}" for right, down in corners)
@@ -173,7 +183,7 @@ def _labels(chart: Chart, x: _Scale) -> Iterator[str]:
         if row == len(rows):
             rows.append([])
         rows[row].append((begin - 4, begin + width + 4))
-        yield _text(begin, _TOP + 10 + 14 * row, words, colour=colour)
+        yield _text(begin, _TOP + 10 + 14 * row, words, colour=colour, halo=True)
 
 
 def _legend_rows(lines: Sequence[Line]) -> Iterator[list[tuple[float, Line]]]:
@@ -194,7 +204,8 @@ def _legend_rows(lines: Sequence[Line]) -> Iterator[list[tuple[float, Line]]]:
 def _legend(entries: Sequence[tuple[float, Line]], y: float) -> Iterator[str]:
     for at, line in entries:
         yield f'<path d="M{at:.1f} {y - 4:.1f}h24" stroke="{_TONES[line.tone]}" stroke-width="2"{_dash(line)}/>'
-        yield _point(line, at + 12, y - 4)
+        if line.shape is not None:
+            yield _point(line, at + 12, y - 4)
         yield _text(at + 30, y, line.label)
 
 
@@ -202,6 +213,10 @@ def _dash(line: Line) -> str:
     return ' stroke-dasharray="6 4"' if line.dashed else ""
 
 
-def _text(x: float, y: float, text: str, *, size: int = 12, anchor: str = "start", colour: str = "#4a4e54") -> str:
-    escaped = html.escape(printable(text), quote=True)
-    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{colour}">{escaped}</text>'
+def _text(
+    x: float, y: float, text: str, *, size: int = 12, anchor: str = "start", colour: str = "#4a4e54", halo: bool = False
+) -> str:
+    """Text with its baseline at `y`; a `halo` of paper keeps lines that cross it from its letters."""
+    around = ' stroke="#ffffff" stroke-width="4" stroke-linejoin="round" paint-order="stroke"' if halo else ""
+    look = f'font-size="{size}" text-anchor="{anchor}" fill="{colour}"{around}'
+    return f'<text x="{x:.1f}" y="{y:.1f}" {look}>{html.escape(printable(text), quote=True)}</text>'

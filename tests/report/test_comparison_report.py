@@ -14,16 +14,17 @@ from loadgen.core.comparison.assembly import compare
 from loadgen.core.comparison.crossover import Crossover, NoCrossover
 from loadgen.core.comparison.losslessness import Sampling
 from loadgen.core.comparison.objection import Against, Objection
+from loadgen.core.metrics.summary import Finding, Verdict
 from loadgen.report.comparison import comparison_html, comparison_text, document_charts
-from loadgen.report.comparison.charts import length_charts, load_charts, pareto_chart, speedup_chart
+from loadgen.report.comparison.charts import length_charts, load_charts, pareto_chart, speedup_chart, time_charts
+from loadgen.report.comparison.crossing import crossover_beside, crossover_figure, pays_text
+from loadgen.report.comparison.doubts import doubts
 from loadgen.report.comparison.words import (
     advice,
     conclusion,
-    crossover_figure,
     fall_text,
     interval,
     losslessness_text,
-    pays_text,
     schedule_texts,
 )
 from loadgen.report.svg import chart_svg
@@ -107,6 +108,21 @@ def test_a_change_that_may_be_none_is_not_claimed() -> None:
     assert "%, +" in words
 
 
+def test_an_interval_that_tells_nothing_is_no_percentage() -> None:
+    """Where TPOT may be half as well as twice the baseline's, that is what is said; a narrower one keeps its ends."""
+    found = against({1: 10, 8: 20}, {1: 20, 8: 20})
+    first, last = found.levels
+    assert last.gain is not None
+    for low, high, words in (
+        (0.0027, 378.0, "and is measured too loosely for anything to be told at 8 (TPOT may be half the baseline's"),
+        (0.8, 378.0, "and shows no certain difference at 8 [-20%, +37700%]"),
+    ):
+        ratio = replace(last.gain.ratios["tpot_s.mean"], low=low, high=high)
+        gain = replace(last.gain, ratios={"tpot_s.mean": ratio})
+        ladder = replace(found, levels=(first, replace(last, gain=gain)))
+        assert words in conclusion(ladder, "concurrency")
+
+
 def test_an_arm_that_cannot_be_compared_says_so() -> None:
     """No number is made up."""
     (arm,) = hostile_arms("x").arms
@@ -158,11 +174,27 @@ def crossing(
         (crossing(NoCrossover.NOWHERE, high=1, slower=(1, 64)), "pays at no level measured", "—"),
         (crossing(NoCrossover.NOWHERE, slower=(1,), unclaimed=(64,)), "pays for certain at no level measured", "—"),
         (crossing(NoCrossover.UNSEEN), "neither pays nor costs for certain at any level measured", "—"),
-        (crossing(NoCrossover.RISES, faster=(64,)), "pays at the higher levels only", "—"),
+        (crossing(NoCrossover.RISES, faster=(64,), slower=(1,)), "pays at the higher levels only", "—"),
+        (
+            crossing(NoCrossover.RISES, faster=(64,), unclaimed=(1,)),
+            "seems to pay at the higher levels only, for certain at 64",
+            "—",
+        ),
         (crossing(NoCrossover.RISES, slower=(1,)), "seems to pay at the higher levels only", "—"),
         (
-            crossing(NoCrossover.SEVERAL, low=2),
+            crossing(NoCrossover.SEVERAL, low=2, faster=(1, 16), slower=(4, 64)),
             "goes from gain to loss more than once, so there is no one load up to which it pays",
+            "—",
+        ),
+        (
+            crossing(NoCrossover.SEVERAL, low=2, faster=(1,), slower=(64,), unclaimed=(4, 16)),
+            "pays for certain at 1 and costs for certain at 64, and elsewhere nothing is shown, so no one load is told"
+            " up to which it pays",
+            "—",
+        ),
+        (
+            crossing(NoCrossover.SEVERAL, low=2, faster=(4,), unclaimed=(1, 16, 64)),
+            "pays for certain at 4, and elsewhere nothing is shown, so no one load is told up to which it pays",
             "—",
         ),
     ],
@@ -172,6 +204,20 @@ def test_every_crossover_has_words(found: Crossover, words: str, figure: str) ->
     not show for certain only seems so."""
     assert pays_text(found, "concurrency", top=64) == words
     assert crossover_figure(found, top=64) == figure
+
+
+@pytest.mark.parametrize(
+    ("found", "one_start", "beside"),
+    [
+        (crossing(None, 33.4, 23.6, 44.2, faster=(1, 16), slower=(64,)), False, "[24, 44]"),
+        (crossing(None, 33.4, 23.6, 44.2, faster=(1, 16), slower=(64,)), True, "[24, 44], within this one start"),
+        (crossing(None, 33.4, 23.6, 44.2, faster=(1, 16), unclaimed=(64,)), False, "[24, 44], not for certain"),
+        (crossing(NoCrossover.NOWHERE, slower=(1, 64)), False, "pays at no level measured"),
+    ],
+)
+def test_a_figure_says_how_far_it_may_be_believed(found: Crossover, one_start: bool, beside: str) -> None:
+    """Its bounds, and that levels on either side of it do not show it, or one start of each arm alone."""
+    assert crossover_beside(found, "concurrency", top=64, one_start=one_start) == beside
 
 
 def test_rates_are_no_concurrent_requests() -> None:
@@ -186,6 +232,37 @@ def test_doubts_name_their_places_once(comparison: ArmsComparison) -> None:
     assert text.startswith("✗ Invalid at Suffix (k = 7) 16: do not use those levels")
     assert text.count("client_cpu") == 1
     assert "client_cpu at Suffix (k = 7) 16: The client used 99 % of its core." in text
+
+
+def doubted(shares: Mapping[float, float]) -> tuple[tuple[str, str], ...]:
+    """What is seen of a doubt whose evidence is such a share at each level of EAGLE."""
+    found = against(dict.fromkeys(map(int, shares), 10), dict.fromkeys(map(int, shares), 20))
+    levels = tuple(
+        replace(
+            level,
+            measurement=Verdict(
+                valid=True,
+                findings=(
+                    Finding(kind="lag", severity="warning", evidence=f"{shares[level.level]}% late.", advice=""),
+                ),
+            ),
+        )
+        for level in found.levels
+    )
+    comparison = replace(three_arms(), arms=(replace(found, levels=levels),), again=None)
+    (doubt,) = [each for each in doubts(comparison) if each.kind == "lag"]
+    return doubt.seen
+
+
+def test_the_worst_of_a_doubt_is_shown() -> None:
+    """Each evidence once with its places; of many the two ends of their numbers, and where the rest is."""
+    label = EAGLE.label
+    assert doubted({1: 9.5, 2: 14.5, 4: 9.5}) == ((f"{label} 1, 4", "9.5% late."), (f"{label} 2", "14.5% late."))
+    assert doubted({1: 20, 2: 9.5, 4: 100, 8: 14.5}) == (
+        (f"{label} 2", "9.5% late."),
+        (f"{label} 4", "100% late."),
+        (f"{label} 1, 8", "between these."),
+    )
 
 
 def test_requests_without_a_value_are_told(comparison: ArmsComparison) -> None:
@@ -375,11 +452,8 @@ def test_too_few_answers_to_compare_say_that_they_failed() -> None:
 
 
 def test_one_start_shows_nothing_for_certain() -> None:
-    """Intervals have no word of how much starts differ, so no sentence, table or legend speaks of an arm's certainty.
-
-    How the two starts of the baseline differ is another matter: both were measured.
-    """
-    one = replace(explained_arms(), noise=())
+    """Intervals have no word of how much starts differ, so no sentence, table, legend or note speaks of certainty."""
+    one = explained_arms()
     text = " ".join(comparison_text(one).split())
     assert one.repeats == 1
     assert "for certain" not in text
@@ -390,6 +464,7 @@ def test_one_start_shows_nothing_for_certain() -> None:
     assert "within this one start" not in several
     assert "hold a false claim" in several
     assert "it stops paying at about" in several
+    assert "differs for certain" in several
 
 
 def test_what_to_run_is_said_and_can_be_pasted() -> None:
@@ -441,6 +516,40 @@ def test_the_ticks_of_a_document_s_chart_are_round() -> None:
     assert ticks == ["0", "1", "2", "3"]
 
 
+def test_a_band_that_is_cut_off_stays_beside_its_line() -> None:
+    """Its ends lie on the limit of the axis: halfway from a narrow interval to an endless one it is half as high."""
+    chart = speedup_chart(three_arms())
+    line = replace(chart.lines[0], values=(1.0, 1.0, 1.0), low=(0.9, -50.0, 0.9), high=(1.1, 90.0, 1.1))
+    drawn = ElementTree.fromstring(chart_svg(replace(chart, lines=(line,), top=2.0)))
+    (band,) = [element for element in drawn.iter() if "fill-opacity" in element.attrib]
+    heights = [float(corner.split()[1]) for corner in re.split("[MLZ]", band.attrib["d"]) if corner]
+    axis = [
+        float(found[1])
+        for each in drawn.iter()
+        if (found := re.match(r"M64 (.+)H", each.attrib.get("d", ""))) is not None
+    ]
+    assert (min(heights), max(heights)) == (min(axis), max(axis))
+
+
+def test_labels_of_marks_keep_clear_of_lines() -> None:
+    """A halo of paper is beneath the letters; the chart's other texts need none."""
+    chart = speedup_chart(three_arms())
+    texts = list(ElementTree.fromstring(chart_svg(chart)).iter("{http://www.w3.org/2000/svg}text"))
+    haloed = [each for each in texts if "paint-order" in each.attrib]
+    assert [each.text for each in haloed] == [mark.text for mark in chart.marks]
+    assert {(each.attrib["stroke"], each.attrib["paint-order"]) for each in haloed} == {("#ffffff", "stroke")}
+
+
+def test_the_time_of_requests_is_drawn() -> None:
+    """Shares of a request's time in the server, an arm a line; a server that tells none has no such chart."""
+    queue, prefill, decode = time_charts(explained_arms())
+    assert [line.label for line in queue.lines] == ["EAGLE-3 (k = 3)", "N-gram (k = 7)"]
+    assert [chart.lines[0].values[0] for chart in (queue, prefill, decode)] == pytest.approx([2.0, 8.0, 90.0])
+    assert not any(chart.drawable for chart in time_charts(three_arms()))
+    assert "Time in the queue" in comparison_html(explained_arms())
+    assert "Time in the queue" not in comparison_html(three_arms())
+
+
 def test_two_crossovers_close_together_have_labels_apart() -> None:
     """Each in the colour of its arm, the second beneath the first."""
     chart = speedup_chart(three_arms())
@@ -456,14 +565,22 @@ def test_two_crossovers_close_together_have_labels_apart() -> None:
 
 
 def test_arms_are_told_apart_without_colour() -> None:
-    """Every one of eight has a colour and a shape of points that no other has together, and none the baseline's."""
+    """Every one of eight has a shape of points of its own; the baseline has none, nor has any arm its colour."""
     arms = tuple(replace(EAGLE, name=f"arm-{place}", label=f"arm {place}") for place in range(8))
     runs = {BASELINE: ladder(BASELINE, {1: 20.0, 8: 22.0})} | {
         arm: ladder(arm, {1: 10.0 + place, 8: 15.0 + place}) for place, arm in enumerate(arms)
     }
     lines = load_charts(compare("x", "concurrency", runs, baseline=BASELINE, expected={}))[0].lines
-    assert len({(line.tone, line.shape) for line in lines}) == len(lines) == 9
+    assert [line.shape for line in lines] == [None, *range(8)]
     assert lines[0].tone not in {line.tone for line in lines[1:]}
+    drawn = chart_svg(load_charts(compare("x", "concurrency", runs, baseline=BASELINE, expected={}))[0])
+    shapes = set()
+    for point in re.findall(r"<g><(?:path|circle) (.*?)/>", drawn):
+        corners = [(float(x), float(y)) for x, y in re.findall(r"[ML]([\d.]+) ([\d.]+)", point)]
+        shapes.add(tuple((round(x - corners[0][0], 1), round(y - corners[0][1], 1)) for x, y in corners))
+    assert len(shapes) == 8
+    lone = compare("x", "concurrency", {BASELINE: ladder(BASELINE, {8: 22.0})}, baseline=BASELINE, expected={})
+    assert chart_svg(load_charts(lone)[0]).count("<circle") == 1
 
 
 def test_the_baseline_s_second_start_is_shown_beside_the_arms() -> None:
@@ -512,8 +629,11 @@ def test_charts_go_into_documents() -> None:
         "arms-positions",
         "arms-tpot",
         "arms-tokens",
-        "arms-length-0",
-        "arms-length-1",
+        "arms-length-eagle3",
+        "arms-length-ngram",
+        "arms-time-queue",
+        "arms-time-prefill",
+        "arms-time-decode",
     ]
     for chart in charts:
         drawn = ElementTree.fromstring(chart_svg(chart))
@@ -521,7 +641,8 @@ def test_charts_go_into_documents() -> None:
         assert {chart.title, chart.x_label, *(line.label for line in chart.lines)} <= set(texts)
         assert not [element for element in drawn.iter() if "script" in element.tag]
         points = [point for group in drawn.iter("{http://www.w3.org/2000/svg}g") for point in group]
-        assert len(points) == sum(value is not None for line in chart.lines for value in line.values)
+        pointed = [line for line in chart.lines if line.shape is not None]
+        assert len(points) == sum(value is not None for line in pointed for value in line.values)
         width, height = (float(value) for value in drawn.attrib["viewBox"].split()[2:])
         circles = [point.attrib for point in points if "cx" in point.attrib]
         assert all(0 <= float(circle["cx"]) <= width for circle in circles)

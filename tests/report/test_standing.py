@@ -11,8 +11,10 @@ from loadgen.core.comparison.arms import Arm, ArmRun, ArmsComparison
 from loadgen.core.comparison.assembly import compare
 from loadgen.core.metrics.summary import Finding, Verdict
 from loadgen.report.comparison import comparison_html, comparison_text
+from loadgen.report.comparison.doubts import doubts, headline
 from loadgen.report.comparison.standing import is_noise, noise_doubt, noise_text, uncompared_text, unfinished_text
-from loadgen.report.comparison.words import advice, conclusion, doubts, headline, remarks, schedule_texts, subtitle
+from loadgen.report.comparison.tables import choice_table
+from loadgen.report.comparison.words import advice, conclusion, remarks, schedule_texts, subtitle
 from tests.core.comparison.ladders import BASELINE, EAGLE
 from tests.core.comparison.ladders import ladder as any_ladder
 from tests.core.comparison.test_noise import AGAIN, slower
@@ -56,14 +58,30 @@ def test_the_distance_of_the_baseline_from_itself_names_its_metrics() -> None:
     told = noise_text(comparison)
     assert told is not None
     assert told.startswith("the baseline may differ from itself by up to ")
-    assert "% in TPOT (at " in told
     assert " a factor of 3.0 in TTFT (at 16)" in told
     assert "; nothing smaller is claimed of that metric at such a level. " in told
-    assert re.search(r"\. It differs for certain in TTFT .*at 16: something else changed between starts$", told)
+    assert re.search(r"\. Its two starts differ in TTFT .*at 16 by more than the requests within them do: ", told)
+    several = noise_text(replace(comparison, repeats=3))
+    assert several is not None
+    assert re.search(r"\. It differs for certain in TTFT .*at 16: something else changed between starts$", several)
     small = noise_text(explained_arms())
     assert small is not None
-    assert "It differs for certain in TPOT, E2EL and output tokens/s at 1, 4 and 16:" in small
+    assert "by up to 1.1% in TPOT (at 16), " in small
+    assert "Its two starts differ in TPOT, E2EL and output tokens/s at 1, 4 and 16 " in small
     assert noise_text(three_arms()) is None
+
+
+def test_a_distance_of_nothing_is_not_listed() -> None:
+    """Metrics in which the baseline is itself to half a percent share that limit."""
+    small = noise_text(explained_arms())
+    assert small is not None
+    assert " 0%" not in small
+    assert " and by less than 0.5% in TTFT; nothing smaller" in small
+    same = noise_text(
+        compared(again=ladder(AGAIN, PLAIN_MS, spread=0.0), baseline=ladder(BASELINE, PLAIN_MS, spread=0.0))
+    )
+    assert same is not None
+    assert same.startswith("the baseline may differ from itself by less than 0.5% in TPOT, E2EL, TTFT")
 
 
 def test_a_baseline_that_is_not_itself_is_a_doubt_of_the_whole() -> None:
@@ -74,7 +92,7 @@ def test_a_baseline_that_is_not_itself_is_a_doubt_of_the_whole() -> None:
     (doubt,) = doubts(comparison)
     assert (doubt.severity, doubt.kind) == ("warning", "baseline_differs")
     ((where, evidence),) = doubt.seen
-    assert where == "TTFT, 4 and 16"
+    assert where == "4 and 16 in TTFT"
     assert evidence.startswith("second start over first at 16 3.00 [")
     for shown in (comparison_text(comparison), comparison_html(comparison)):
         assert "second start over first at 16 3.00 [" in plain(shown)
@@ -128,6 +146,8 @@ def test_too_few_requests_are_not_a_finding() -> None:
     assert advice(comparison) == (
         "at 1 Baseline, since too few requests can be compared there; at 4 to 16 EAGLE-3 (k = 3)"
     )
+    assert [row[-1] for row in choice_table(comparison).rows] == ["too few requests can be compared", "—", "—"]
+    assert "too few requests can be compared</td>" in comparison_html(comparison)
     assert uncompared_text(comparison) in remarks(comparison)
     assert uncompared_text(comparison) == (
         "not compared, hence a dash: EAGLE-3 (k = 3) at 1. A ratio of means takes 10 requests that have a TPOT in every"
@@ -148,6 +168,28 @@ def test_runs_that_have_no_partner_are_not_called_few() -> None:
         "is not compared yet: it has no run in a repeat in which the baseline has one."
     )
     assert advice(alone) == "at 1 to 4 Baseline, since nothing is compared there"
+    assert [row[-1] for row in choice_table(alone).rows] == ["nothing is compared"] * 2
+
+
+def test_an_invalid_measurement_shows_nothing_of_a_level() -> None:
+    """Not that no arm is faster there, either."""
+    arm = ladder(DRAFTING, PAYS_MS)
+    arm[-1] = replace(arm[-1], summary=replace(arm[-1].summary, verdict=Verdict(valid=False)))
+    comparison = compared(arm)
+    assert advice(comparison) == "at 1 to 4 EAGLE-3 (k = 3); at 16 Baseline, since a measurement is invalid there"
+    assert [row[-1] for row in choice_table(comparison).rows] == ["—", "—", "a measurement is invalid"]
+
+
+def test_the_page_says_what_to_run_before_its_doubts() -> None:
+    """In one sentence beneath the verdict, and over the table of levels again; without an arm there is none."""
+    comparison = compared(again=slower(ladder(AGAIN, PLAIN_MS), 16, ttft=3.0))
+    page = comparison_html(comparison)
+    answer = "<b>So run</b> at 1 to 16 EAGLE-3 (k = 3).</p>"
+    assert page.count(answer) == 2
+    assert page.index("✓ Valid, but") < page.index(answer) < page.index("second start over first")
+    assert page.index('id="run">') < page.rindex(answer) < page.index('aria-label="What to run"')
+    nobody = compare("made", "concurrency", {BASELINE: ladder(BASELINE, PLAIN_MS)}, baseline=BASELINE, expected={})
+    assert "So run" not in comparison_html(nobody)
 
 
 def test_an_unfinished_experiment_is_headed_so() -> None:

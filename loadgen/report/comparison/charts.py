@@ -6,13 +6,12 @@ from typing import Required, TypedDict, TypeVar
 
 from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
 from loadgen.core.stats.bootstrap import Estimate
-from loadgen.report.charts import LOG_LEVELS_FROM, Chart, Line, Mark, band_top, in_percent
+from loadgen.report.charts import LOG_LEVELS_FROM, SHAPES, Chart, Line, Mark, band_top, in_percent
 from loadgen.report.words import variable_text
 
 Value = TypeVar("Value")
 
 _TONES = (0, 1, 2, 5, 6, 7)
-_SHAPES = 5
 _BASELINE_TONE = 4
 _LIMIT_TONE = 3
 
@@ -21,10 +20,10 @@ class Look(TypedDict, total=False):
     """What tells an arm's line apart, as a line takes it."""
 
     tone: Required[int]
-    shape: int
+    shape: int | None
 
 
-_BASELINE_LOOK: Look = {"tone": _BASELINE_TONE}
+_BASELINE_LOOK: Look = {"tone": _BASELINE_TONE, "shape": None}
 
 
 def speedup_chart(comparison: ArmsComparison) -> Chart:
@@ -53,6 +52,7 @@ def document_charts(comparison: ArmsComparison) -> list[Chart]:
         positions_chart(comparison),
         *load_charts(comparison),
         *length_charts(comparison),
+        *time_charts(comparison),
     )
     return [chart for chart in charts if chart.drawable]
 
@@ -62,14 +62,14 @@ def _no_gain(comparison: ArmsComparison) -> Line:
     levels = _levels(comparison)
     ones = tuple(1.0 for _ in levels)
     if comparison.again is None:
-        return Line(label="no gain", values=ones, tone=_BASELINE_TONE)
+        return Line(label="no gain", values=ones, **_BASELINE_LOOK)
     floors = [_at(comparison.again, level, _floor) for level in levels]
     return Line(
         label="no gain, and the baseline's distance from itself",
         values=ones,
         low=tuple(None if floor is None else 1 / floor for floor in floors),
         high=tuple(floors),
-        tone=_BASELINE_TONE,
+        **_BASELINE_LOOK,
     )
 
 
@@ -77,7 +77,7 @@ def length_charts(comparison: ArmsComparison) -> list[Chart]:
     """For each arm the tokens that a step emits beside those that it has to."""
     levels = _levels(comparison)
     charts = []
-    for place, (look, ladder) in enumerate(_looks(comparison.arms)):
+    for look, ladder in _looks(comparison.arms):
         needed = [_at(ladder, level, _break_even) for level in levels]
         expected = tuple(_at(ladder, level, _expected_break_even) for level in levels)
         lines = [
@@ -87,26 +87,31 @@ def length_charts(comparison: ArmsComparison) -> list[Chart]:
                 **look,
             ),
             _line("has to emit", needed, {"tone": _LIMIT_TONE}),
-            _line("has to by forced runs", [_at(ladder, level, _forced) for level in levels], _BASELINE_LOOK),
+            _line("has to by forced runs", [_at(ladder, level, _forced) for level in levels], {"tone": _BASELINE_TONE}),
             Line(label="expected to have to", values=expected, tone=_LIMIT_TONE, dashed=True),
         ]
-        charts.append(_chart(comparison, f"arms-length-{place}", ladder.arm.label, "tokens per step", lines))
+        charts.append(_chart(comparison, f"arms-length-{ladder.arm.name}", ladder.arm.label, "tokens per step", lines))
     return charts
 
 
 def load_charts(comparison: ArmsComparison) -> list[Chart]:
     """TPOT and throughput of every arm, the baseline included, its second start dashed."""
-    levels = _levels(comparison)
-
-    def lines(value: Callable[[ArmLevel], float | None]) -> list[Line]:
-        return [
-            replace(line, values=tuple(_at(ladder, level, value) for level in levels))
-            for line, ladder in _everyone(comparison)
-        ]
-
+    tpot, rate = _lines_of(comparison, _tpot_ms), _lines_of(comparison, _tokens_per_s)
     return [
-        _chart(comparison, "arms-tpot", "TPOT, mean", "ms", lines(_tpot_ms), choose_scale=True),
-        _chart(comparison, "arms-tokens", "Throughput", "output tokens/s", lines(_tokens_per_s), choose_scale=True),
+        _chart(comparison, "arms-tpot", "TPOT, mean", "ms", tpot, choose_scale=True),
+        _chart(comparison, "arms-tokens", "Throughput", "output tokens/s", rate, choose_scale=True),
+    ]
+
+
+def time_charts(comparison: ArmsComparison) -> list[Chart]:
+    """Where the time of a request goes in the server, as shares of it that add up to 100 %."""
+    return [
+        _chart(comparison, f"arms-time-{name}", title, "% of a request's time", _lines_of(comparison, share))
+        for name, title, share in (
+            ("queue", "Time in the queue", _queue_percent),
+            ("prefill", "Time in prefill", _prefill_percent),
+            ("decode", "Time in decode", _decode_percent),
+        )
     ]
 
 
@@ -164,9 +169,9 @@ def _levels(comparison: ArmsComparison) -> tuple[float, ...]:
 
 
 def _looks(ladders: Sequence[ArmLadder]) -> list[tuple[Look, ArmLadder]]:
-    """Each arm with its colour and the shape of its points: one pair an arm, up to thirty."""
+    """Each arm with its colour and the shape of its points: a shape of its own up to eight, a pair up to 24."""
     return [
-        ({"tone": _TONES[place % len(_TONES)], "shape": place % _SHAPES}, ladder)
+        ({"tone": _TONES[place % len(_TONES)], "shape": place % len(SHAPES)}, ladder)
         for place, ladder in enumerate(ladders)
     ]
 
@@ -179,6 +184,15 @@ def _everyone(comparison: ArmsComparison) -> list[tuple[Line, ArmLadder]]:
         again = Line(label=comparison.again.arm.label, values=(), dashed=True, **_BASELINE_LOOK)
         lines.append((again, comparison.again))
     return lines
+
+
+def _lines_of(comparison: ArmsComparison, value: Callable[[ArmLevel], float | None]) -> list[Line]:
+    """A value of every arm by level."""
+    levels = _levels(comparison)
+    return [
+        replace(line, values=tuple(_at(ladder, level, value) for level in levels))
+        for line, ladder in _everyone(comparison)
+    ]
 
 
 def _at(ladder: ArmLadder, level: float, value: Callable[[ArmLevel], Value | None]) -> Value | None:
@@ -262,3 +276,15 @@ def _tpot_ms(level: ArmLevel) -> float | None:
 
 def _tokens_per_s(level: ArmLevel) -> float | None:
     return level.output_tokens_per_s
+
+
+def _queue_percent(level: ArmLevel) -> float | None:
+    return in_percent([level.told.queue_ratio])[0]
+
+
+def _prefill_percent(level: ArmLevel) -> float | None:
+    return in_percent([level.told.prefill_ratio])[0]
+
+
+def _decode_percent(level: ArmLevel) -> float | None:
+    return in_percent([level.told.decode_ratio])[0]

@@ -7,21 +7,26 @@ from functools import partial
 from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
 from loadgen.core.comparison.losslessness import LOSSY_ERROR_RATIO
 from loadgen.core.comparison.verdict import FAMILY_ERROR_RATIO
+from loadgen.core.metrics.catalogue import CATALOGUE
 from loadgen.report.charts import Chart
-from loadgen.report.comparison.charts import length_charts, load_charts, pareto_chart, positions_chart, speedup_chart
+from loadgen.report.comparison.charts import (
+    length_charts,
+    load_charts,
+    pareto_chart,
+    positions_chart,
+    speedup_chart,
+    time_charts,
+)
+from loadgen.report.comparison.crossing import crossover_beside, crossover_figure, load_unit
+from loadgen.report.comparison.doubts import doubts, headline
 from loadgen.report.comparison.standing import is_noise
 from loadgen.report.comparison.tables import choice_table, explanations
 from loadgen.report.comparison.trade_offs import figure_caveat
 from loadgen.report.comparison.words import (
     CLAIM_MARKS,
-    crossover_bounds,
-    crossover_figure,
-    doubts,
+    advice,
     gate_lines,
-    headline,
     interval,
-    load_unit,
-    pays_text,
     remarks,
     said_of,
     schedule_evidence,
@@ -29,7 +34,7 @@ from loadgen.report.comparison.words import (
     subtitle,
 )
 from loadgen.report.html import page
-from loadgen.report.words import DASH, asked, milliseconds, number, variable_text
+from loadgen.report.words import DASH, LATENCY_LABELS, asked, milliseconds, number, variable_text
 
 _OTHER_RATIOS = (
     ("tpot_s.p50", "TPOT, median"),
@@ -41,6 +46,11 @@ _OTHER_RATIOS = (
 
 _AS_NOISE = "≈"
 
+_METRICS = (
+    ("tpot_s", "time per output token of a request"),
+    ("ttft_s", "time to its first token"),
+    ("e2el_s", "time to its last"),
+)
 _DEFINITIONS = (
     ("Speedup", "mean TPOT of the baseline over that of the arm, of the same requests; above 1 the arm is faster"),
     ("Interval", "in 95 of 100 repetitions such an interval holds the true value, for one level taken by itself"),
@@ -79,7 +89,12 @@ def comparison_html(*ladders: ArmsComparison) -> str:
 
 def _verdict(comparison: ArmsComparison) -> str:
     return f"""<p class="subtitle">{page.esc(subtitle(comparison))}.</p>
-{page.verdict_box(headline(comparison), doubts(comparison))}"""
+{page.verdict_box(headline(comparison), doubts(comparison), answer=_answer(comparison))}"""
+
+
+def _answer(comparison: ArmsComparison) -> str:
+    """What to run, in one sentence; nothing without an arm."""
+    return f"<b>So run</b> {page.esc(advice(comparison))}." if comparison.arms else ""
 
 
 def _part(comparison: ArmsComparison, place: int, *, alone: bool) -> tuple[str, list[Chart]]:
@@ -94,7 +109,14 @@ def _part(comparison: ArmsComparison, place: int, *, alone: bool) -> tuple[str, 
 
     speedup = own([speedup_chart(comparison)])
     lengths = own(chart for chart in length_charts(comparison) if chart.drawable)
-    loads = own((*load_charts(comparison), pareto_chart(comparison), positions_chart(comparison)))
+    loads = own(
+        (
+            *load_charts(comparison),
+            pareto_chart(comparison),
+            positions_chart(comparison),
+            *time_charts(comparison),
+        )
+    )
     loads = [chart for chart in loads if chart.drawable]
     tables = "".join(
         f"<h3>{page.esc(title)}</h3>{page.text_table(table, title)}" for title, table in explanations(comparison)
@@ -106,7 +128,7 @@ def _part(comparison: ArmsComparison, place: int, *, alone: bool) -> tuple[str, 
         section("run", "What to run", _choices(comparison)),
         section("speedup", "Speedup against the load", _speedups(speedup)),
         *([section("why", "Why: what a step emits, and what it has to", why)] if why else []),
-        section("load", "Speed, throughput and acceptance", page.plots(loads, "pair", table=False)),
+        section("load", "Speed, throughput, acceptance and time", page.plots(loads, "pair", table=False)),
         section("levels", "Levels", _level_table(comparison) + _ratio_table(comparison)),
         section("setting", "Stands on", _remarks(comparison)),
     ]
@@ -120,7 +142,7 @@ def _speedups(charts: Sequence[Chart]) -> str:
     said = (
         "Above 1 an arm is faster.",
         f"Bands: 95% intervals{'; around 1, how far the baseline may be from itself' if around_one else ''}.",
-        "Vertical lines: where an arm stops paying." if chart.marks else "",
+        "Vertical lines: where the line of an arm crosses 1." if chart.marks else "",
         "An arrow: how far an interval reaches that is cut off." if chart.top is not None else "",
     )
     caption = page.esc(" ".join(filter(None, said)))
@@ -133,7 +155,8 @@ def _choices(comparison: ArmsComparison) -> str:
         for text, evidence in zip(schedule_texts(comparison), schedule_evidence(comparison), strict=True)
     )
     heading = '<p class="caption">The same for vLLM, by batch size:</p>' if pasted else ""
-    return page.text_table(choice_table(comparison), "What to run") + heading + pasted
+    answer = f"<p>{_answer(comparison)}</p>" if comparison.arms else ""
+    return answer + page.text_table(choice_table(comparison), "What to run") + heading + pasted
 
 
 def _gates(comparison: ArmsComparison) -> str:
@@ -153,11 +176,7 @@ def _figure(ladder: ArmLadder, comparison: ArmsComparison) -> page.Figure:
     value, beside = DASH, "not compared"
     if found is not None:
         value = crossover_figure(found, top=top)
-        beside = (
-            pays_text(found, comparison.variable, top=top, one_start=comparison.one_start)
-            if found.reason
-            else crossover_bounds(found, top=top)
-        )
+        beside = crossover_beside(found, comparison.variable, top=top, one_start=comparison.one_start)
     return page.Figure(
         label=f"{ladder.arm.label}: TPOT pays up to",
         value=value,
@@ -242,9 +261,11 @@ def _ratio_row(comparison: ArmsComparison, level: ArmLevel) -> str:
 
 
 def _remarks(comparison: ArmsComparison) -> str:
-    return "".join(f"<p>{page.esc(line)}.</p>" for line in remarks(comparison))
+    lines = "".join(f"<li>{page.esc(line)}.</li>" for line in remarks(comparison))
+    return f'<ul class="remarks">{lines}</ul>' if lines else ""
 
 
 def _definitions() -> str:
-    rows = "".join(f"<dt>{page.esc(term)}</dt><dd>{page.esc(text)}.</dd>" for term, text in _DEFINITIONS)
+    metrics = ((LATENCY_LABELS[name], f"{words}: {CATALOGUE[name].definition}") for name, words in _METRICS)
+    rows = "".join(f"<dt>{page.esc(term)}</dt><dd>{page.esc(text)}.</dd>" for term, text in (*metrics, *_DEFINITIONS))
     return page.section("definitions", "Definitions", f'<dl class="definitions">{rows}</dl>')

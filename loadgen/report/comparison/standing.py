@@ -14,20 +14,28 @@ BASELINE_DIFFERS = "baseline_differs"
 """A doubt about a comparison: its baseline is not the same from one start to the next."""
 
 _AS_FACTOR_FROM = 2.0
+_TOLD_FROM = 1.005
 _DOUBT_FROM = 1.05  # what is certain may be small; a percent is not worth a doubt about all of it
 
 
 def noise_text(comparison: ArmsComparison) -> str | None:
     """How far the baseline may be from itself in each metric, at the level where that is farthest, and where it is for
-    certain; None if not measured.
+    certain, or between the only two starts; None if not measured.
     """
     worst = [max(of_metric, key=lambda each: each.factor) for of_metric in _by_metric(comparison.noise)]
     if not worst:
         return None
-    parts = [f"{_distance(each.factor)} in {METRIC_LABELS[each.metric]} (at {asked(each.level)})" for each in worst]
+    parts = [
+        f"{_distance(each.factor)} in {METRIC_LABELS[each.metric]} (at {asked(each.level)})"
+        for each in worst
+        if each.factor >= _TOLD_FROM
+    ]
+    little = [METRIC_LABELS[each.metric] for each in worst if each.factor < _TOLD_FROM]
+    ways = [f"by up to {listed(parts)}"] if parts else []
+    ways += [f"by less than {_TOLD_FROM - 1:.1%} in {listed(little)}"] if little else []
     text = (
-        f"the baseline may differ from itself by up to {listed(parts)}; nothing smaller is claimed of that metric at"
-        " such a level"
+        f"the baseline may differ from itself {' and '.join(ways)}; nothing smaller is claimed of that metric at such a"
+        " level"
     )
     apart: dict[str, list[str]] = {}
     for of_metric in _by_metric([each for each in comparison.noise if each.differs]):
@@ -35,7 +43,12 @@ def noise_text(comparison: ArmsComparison) -> str | None:
         apart.setdefault(levels, []).append(METRIC_LABELS[of_metric[0].metric])
     if apart:
         where = "; ".join(f"{listed(labels)} at {levels}" for levels, labels in apart.items())
-        text += f". It differs for certain in {where}: something else changed between starts"
+        text += (
+            f". Its two starts differ in {where} by more than the requests within them do: something changed between"
+            " them"
+            if comparison.one_start
+            else f". It differs for certain in {where}: something else changed between starts"
+        )
     return text
 
 
@@ -50,7 +63,7 @@ def noise_doubt(comparison: ArmsComparison) -> Doubt | None:
         example = "" if len(of_metric) == 1 else f" at {asked(worst.level)}"
         seen.append(
             (
-                f"{METRIC_LABELS[worst.metric]}, {levels_text([each.level for each in of_metric])}",
+                f"{levels_text([each.level for each in of_metric])} in {METRIC_LABELS[worst.metric]}",
                 f"second start over first{example} {ratio.value:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]",
             )
         )
@@ -95,6 +108,20 @@ def uncompared_text(comparison: ArmsComparison) -> str | None:
         f"not compared, hence a dash: {'; '.join(places)}. A ratio of means takes {least} requests that have a TPOT in"
         " every run of both: give those levels more (num_requests_by_level)"
     )
+
+
+def uncompared_why(comparison: ArmsComparison, level: float) -> str | None:
+    """Why no arm is held against the baseline at a level; None where one is."""
+    found = [each for ladder in comparison.arms for each in ladder.levels if each.level == level]
+    gains = [each.gain for each in found if each.gain is not None]
+    if any(gain.valid and gain.same_work for gain in gains):
+        return None
+    if any(not gain.valid for gain in gains):
+        return "a measurement is invalid"
+    if gains:
+        return "answers differ in length"
+    few = any(each.uncompared is Uncompared.FEW for each in found)
+    return "too few requests can be compared" if few else "nothing is compared"
 
 
 def uncompared_levels(ladder: ArmLadder, why: Uncompared) -> list[float]:

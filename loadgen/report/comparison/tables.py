@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 
 from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
+from loadgen.core.comparison.choice import Choice
 from loadgen.core.comparison.explanation import Explanation
 from loadgen.core.comparison.trade_off import MAY_LOSE_FROM
 from loadgen.core.simulation.prediction import Bounds
 from loadgen.core.stats.bootstrap import Estimate
+from loadgen.report.comparison.standing import uncompared_why
 from loadgen.report.comparison.trade_offs import choice_cost, sure
 from loadgen.report.comparison.words import choice_label, interval, p_value_text
 from loadgen.report.tables import TextTable
 from loadgen.report.words import DASH, asked, milliseconds, number, percent, printable, variable_text
 
+_PLACE = "arm, level"
 _ORIGINS = {"counters": "counters", "per_request": "responses", "stream": "stream", "gauge": "gauge"}
 
 
@@ -26,11 +29,11 @@ def choice_table(comparison: ArmsComparison) -> TextTable:
             (
                 asked(choice.level),
                 choice_label(ladder),
-                _times(choice.speedup),
+                DASH if choice.speedup is None else interval(choice.speedup),
                 milliseconds(level.tpot_s),
                 number(level.output_tokens_per_s),
                 number(level.cost_per_million_tokens),
-                choice_cost(choice, comparison),
+                _reserve(choice, comparison),
             )
         )
     claimed = sure(one_start=comparison.one_start)
@@ -44,14 +47,24 @@ def choice_table(comparison: ArmsComparison) -> TextTable:
             "speedup",
             "TPOT, ms",
             "tokens/s",
-            "price per million output tokens",
+            "price",
             "<but",
         ),
         rows=tuple(rows),
         spare=(5, 3, 4),
-        about={"but": "arm over baseline of what gets worse there, and what gains nothing"},
+        about={
+            "price": "of a million output tokens, in the currency of the price of an hour",
+            "but": "arm over baseline of what gets worse there, what gains nothing, and where there is no comparison",
+        },
     )
     return _without_empty(table)
+
+
+def _reserve(choice: Choice, comparison: ArmsComparison) -> str:
+    """What has to be known of a choice: what its arm costs, or that the baseline was held against nothing."""
+    if choice.arm != comparison.baseline.arm.name:
+        return choice_cost(choice, comparison)
+    return uncompared_why(comparison, choice.level) or DASH
 
 
 def explanations(comparison: ArmsComparison) -> list[tuple[str, TextTable]]:
@@ -85,7 +98,7 @@ def step_table(comparison: ArmsComparison) -> TextTable:
                 )
     return TextTable(
         caption="Tokens per step, and the speedups that follow from them.",
-        titles=("", "emits", "has to emit", "by steps", "measured", "left"),
+        titles=(_PLACE, "emits", "has to emit", "by steps", "measured", "left"),
         rows=tuple(rows),
         spare=(3,),
         about={
@@ -102,7 +115,7 @@ def bound_table(comparison: ArmsComparison) -> TextTable:
     table = TextTable(
         caption="Speedups over the baseline, as measured and at best: of TPOT, unless E2EL is named.",
         titles=(
-            "",
+            _PLACE,
             "TPOT",
             "perfect drafter",
             "perfect lengths",
@@ -162,7 +175,7 @@ def losslessness_table(comparison: ArmsComparison) -> TextTable:
     return TextTable(
         caption="Pairs of answers to the same request: the arm's with those of either start of the baseline; in the"
         " last row, those two with one another.",
-        titles=("", "requests", "the same to the end", "shared words", "words to one difference", "p"),
+        titles=("arm", "requests", "the same to the end", "shared words", "words to one difference", "p"),
         rows=tuple(
             (
                 label,
@@ -203,7 +216,7 @@ def acceptance_table(comparison: ArmsComparison) -> TextTable:
     ]
     return TextTable(
         caption="Acceptance length, by who counts it.",
-        titles=("", *(_ORIGINS.get(origin, origin) for origin in origins), "drafted", "<accepted by draft token"),
+        titles=(_PLACE, *(_ORIGINS.get(origin, origin) for origin in origins), "drafted", "<accepted by draft token"),
         rows=tuple(rows),
         spare=(len(origins) + 2,),
         about={
@@ -234,7 +247,7 @@ def server_table(comparison: ArmsComparison) -> TextTable:
     ]
     table = TextTable(
         caption="As the server tells.",
-        titles=("", "queue", "prefill", "decode", "KV blocks", "KV peak", "preempted"),
+        titles=(_PLACE, "queue", "prefill", "decode", "KV blocks", "KV peak", "preempted"),
         rows=tuple(rows),
         spare=(5, 1),
         about={

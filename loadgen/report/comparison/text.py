@@ -8,14 +8,13 @@ from rich.text import Text
 from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
 from loadgen.core.comparison.verdict import Claim
 from loadgen.report import text_parts
+from loadgen.report.comparison.doubts import doubts, headline
 from loadgen.report.comparison.tables import choice_table, explanations
 from loadgen.report.comparison.words import (
     advice,
     claim_legend,
-    doubts,
     expected_cell,
     gate_lines,
-    headline,
     length_cell,
     remarks,
     said_of,

@@ -1,25 +1,18 @@
 """What a comparison of arms comes to, in words and in the cells of its tables, alike on a terminal and on a page."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import groupby
 
-from loadgen.core.analysis.findings.kinds import Severity
 from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison, Uncompared
 from loadgen.core.comparison.choice import Choice, Schedule
-from loadgen.core.comparison.crossover import Crossover, NoCrossover
 from loadgen.core.comparison.explanation import Cause
 from loadgen.core.comparison.gain import Gain
 from loadgen.core.comparison.losslessness import STATED_LOSS_RATIO, Agreement, Losslessness, Sampling
 from loadgen.core.comparison.verdict import FAMILY_ERROR_RATIO, Claim
 from loadgen.core.stats.bootstrap import Estimate
-from loadgen.report.comparison.standing import (
-    noise_doubt,
-    noise_text,
-    uncompared_levels,
-    uncompared_text,
-    unfinished_text,
-)
+from loadgen.report.comparison.crossing import pays_text
+from loadgen.report.comparison.standing import noise_text, uncompared_levels, uncompared_text, uncompared_why
 from loadgen.report.comparison.trade_offs import (
     caveat,
     evidence_text,
@@ -30,12 +23,12 @@ from loadgen.report.comparison.trade_offs import (
     shares_texts,
     sure,
 )
-from loadgen.report.verdict import Doubt, Headline, valid_headline
 from loadgen.report.words import DASH, asked, number, percent, printable, variable_text
 
 CLAIM_MARKS = {Claim.FASTER: "✓", Claim.SLOWER: "✗", Claim.NO_DIFFERENCE: "~"}
 TPOT = "tpot_s.mean"
 
+_TOLD_NOTHING = (0.5, 2.0)  # an interval that holds half and twice the baseline's TPOT tells nothing of an arm
 _COVERAGE_APART_RATIO = 0.05
 _AS_BASELINE = "of its answers are the baseline's word for word"
 
@@ -46,63 +39,6 @@ def claim_legend(comparison: ArmsComparison) -> str:
     if comparison.one_start:
         return f"{marks}; within this one start: how much starts differ is in no interval"
     return f"{marks}; at most {FAMILY_ERROR_RATIO:.0%} of such ladders hold a false claim"
-
-
-def headline(comparison: ArmsComparison) -> Headline:
-    """Whether the measurements may be believed, which may not, and whether all of them are there."""
-    unfinished = unfinished_text(comparison)
-    bad = [(ladder, level) for ladder in comparison.ladders for level in ladder.levels if not level.measurement.valid]
-    if bad:
-        words = f"✗ Invalid at {_places(bad)}: do not use those levels"
-        return Headline(words=words + (f"; {unfinished}" if unfinished else ""), kind="invalid")
-    if unfinished is not None:
-        return Headline(words=f"✗ Unfinished: {unfinished}, and what follows is of those alone", kind="warning")
-    if noise_doubt(comparison) is not None:
-        return Headline(words="✓ Valid, but the baseline differs from itself", kind="warning")
-    return valid_headline(
-        finding for ladder in comparison.ladders for level in ladder.levels for finding in level.measurement.findings
-    )
-
-
-def doubts(comparison: ArmsComparison) -> list[Doubt]:
-    """The doubts about measurements, the gravest first: where there are such, and the evidence of one of them.
-
-    Information is left to the reports of the runs.
-    """
-    groups: dict[tuple[str, str, str], list[tuple[ArmLadder, ArmLevel, str]]] = {}
-    for ladder in comparison.ladders:
-        for level in ladder.levels:
-            for one in level.measurement.findings:
-                if one.severity != Severity.INFO:
-                    place = (ladder, level, one.evidence)
-                    groups.setdefault((one.severity, one.kind, one.advice), []).append(place)
-    order = [severity.value for severity in Severity]
-    itself = noise_doubt(comparison)
-    found = [
-        Doubt(
-            severity=severity,
-            kind=kind,
-            advice=advice,
-            seen=(
-                (
-                    _places([place[:2] for place in places]),
-                    f"{'' if len(places) == 1 else 'for example: '}{places[0][2]}",
-                ),
-            ),
-        )
-        for (severity, kind, advice), places in groups.items()
-    ]
-    return sorted([*([] if itself is None else [itself]), *found], key=lambda each: order.index(each.severity))
-
-
-def _places(places: Sequence[tuple[ArmLadder, ArmLevel]]) -> str:
-    """`Baseline 1, 16; EAGLE-3 64`."""
-    by_arm: dict[str, list[str]] = {}
-    for ladder, level in places:
-        levels = by_arm.setdefault(printable(ladder.arm.label), [])
-        if asked(level.level) not in levels:
-            levels.append(asked(level.level))
-    return "; ".join(f"{label} {', '.join(levels)}" for label, levels in by_arm.items())
 
 
 def subtitle(comparison: ArmsComparison) -> str:
@@ -152,20 +88,29 @@ def conclusion(ladder: ArmLadder, variable: str, *, one_start: bool = False) -> 
 
 
 def _verb(gain: Gain) -> str:
+    if _tells_nothing(gain):
+        return "is measured too loosely for anything to be told"
     if gain.verdict.claim is Claim.NO_DIFFERENCE:
         return "shows no certain difference"
     return "lowers TPOT" if gain.ratios[TPOT].value < 1 else "raises TPOT"
 
 
 def _change(gain: Gain, level: float) -> str:
-    """`by 41% [39, 43] at 1`; without a claim from where to where the change may lie."""
+    """`by 41% [39, 43] at 1`; without a claim from where to where the change may lie, if that says anything."""
     ratio = gain.ratios[TPOT]
+    if _tells_nothing(gain):
+        return f"at {asked(level)} (TPOT may be half the baseline's as well as twice)"
     value, *ends = ((each - 1) * 100 for each in (ratio.value, ratio.low, ratio.high))
     if gain.verdict.claim is Claim.NO_DIFFERENCE:
         return f"at {asked(level)} [{ends[0]:+.0f}%, {ends[1]:+.0f}%]{_unclaimed_why(gain)}"
     digits = 0 if abs(value) >= 9.95 else 1
     low, high = sorted(ends, key=abs)
     return f"by {abs(value):.{digits}f}% [{abs(low):.{digits}f}, {abs(high):.{digits}f}] at {asked(level)}"
+
+
+def _tells_nothing(gain: Gain) -> bool:
+    ratio, (low, high) = gain.ratios[TPOT], _TOLD_NOTHING
+    return gain.verdict.claim is Claim.NO_DIFFERENCE and ratio.low <= low and ratio.high >= high
 
 
 def _unclaimed_why(gain: Gain) -> str:
@@ -176,38 +121,6 @@ def _unclaimed_why(gain: Gain) -> str:
     if floor is not None and max(speedup.value, 1 / speedup.value) <= floor:
         return f", no more than the baseline may differ from itself there ({percent(floor - 1)})"
     return ", too little to claim among all levels"
-
-
-def pays_text(crossover: Crossover, variable: str, *, top: float, one_start: bool = False) -> str:
-    """Up to which load an arm pays; reads on from its name. `top` is the highest level of the ladder."""
-    if crossover.level is not None:
-        load = f"{_level(crossover.level)} {load_unit(variable)}"
-        seen = any(each < crossover.level for each in crossover.faster) and any(
-            each > crossover.level for each in crossover.slower
-        )
-        words = "stops paying" if seen and not one_start else "seems to stop paying"
-        return f"{words} at about {load} {crossover_bounds(crossover, top=top)}"
-    certainly, within = sure(one_start=one_start), f" {sure(one_start=True)}" if one_start else ""
-    match crossover.reason:
-        case NoCrossover.UNSEEN:
-            return f"neither pays nor costs {certainly} at any level measured"
-        case NoCrossover.NOWHERE:
-            if crossover.unclaimed:
-                return f"pays {certainly} at no level measured"
-            return f"pays at no level measured{within}"
-        case NoCrossover.RISES:
-            return (
-                f"pays at the higher levels only{within}"
-                if crossover.faster
-                else "seems to pay at the higher levels only"
-            )
-        case NoCrossover.SEVERAL:
-            return "goes from gain to loss more than once, so there is no one load up to which it pays"
-        case _ if not crossover.unclaimed:
-            return f"pays at every level measured{within}"
-        case _:
-            certain = levels_text(crossover.faster) if crossover.faster else "none"
-            return f"seems to pay at every level measured, {certainly} at {certain}"
 
 
 def advice(comparison: ArmsComparison) -> str:
@@ -241,11 +154,10 @@ def _why(choice: Choice, comparison: ArmsComparison, labels: Mapping[str, str]) 
         why.append(f"{listed([labels[name] for name in choice.held_back])} is held back by what is said above")
     if why:
         return f", since {listed(why)}"
-    levels = [level for ladder in comparison.arms for level in ladder.levels if level.level == choice.level]
-    if any(level.gain is not None for level in levels):
-        return f", since nothing is faster {sure(one_start=comparison.one_start)}"
-    few = any(level.uncompared is Uncompared.FEW for level in levels)
-    return f", since {'too few requests can be' if few else 'nothing is'} compared there"
+    uncompared = uncompared_why(comparison, choice.level)
+    if uncompared is not None:
+        return f", since {uncompared} there"
+    return f", since nothing is faster {sure(one_start=comparison.one_start)}"
 
 
 def choice_label(ladder: ArmLadder) -> str:
@@ -365,29 +277,6 @@ def said_of(ladder: ArmLadder, comparison: ArmsComparison) -> list[str]:
     speed = conclusion(ladder, comparison.variable, one_start=comparison.one_start)
     others = fall_text(ladder), losslessness_text(ladder)
     return [speed, *(f"It {each}" for each in others if each is not None)]
-
-
-def load_unit(variable: str) -> str:
-    """What a level counts."""
-    return "concurrent requests" if variable == "concurrency" else "requests/s"
-
-
-def crossover_figure(crossover: Crossover, *, top: float) -> str:
-    """Up to which load an arm pays, as a short value."""
-    if crossover.reason is NoCrossover.EVERYWHERE:
-        return f"> {asked(top)}"
-    return DASH if crossover.level is None else _level(crossover.level)
-
-
-def crossover_bounds(crossover: Crossover, *, top: float) -> str:
-    """Up to where it pays without doubt, and from where on it does not: `[24, 44]`."""
-    low = "below the ladder" if crossover.low is None else _level(crossover.low)
-    high = f"above {asked(top)}" if crossover.high is None else _level(crossover.high)
-    return f"[{low}, {high}]"
-
-
-def _level(level: float) -> str:
-    return f"{level:.0f}" if level >= 9.95 else f"{level:.1f}"
 
 
 def interval(ratio: Estimate) -> str:

@@ -92,12 +92,15 @@ def term_link(key: str, label: str) -> str:
     return f'<a href="#term-{key}" title="{esc(definition(key))}">{esc(label)}</a>'
 
 
-def verdict_box(headline: Headline, doubts: Iterable[Doubt], gates: Iterable[FailedGate] = ()) -> str:
-    """The headline, then gates that failed, then the doubts."""
+def verdict_box(
+    headline: Headline, doubts: Iterable[Doubt], gates: Iterable[FailedGate] = (), *, answer: str = ""
+) -> str:
+    """The headline, the answer where there is one (HTML already), then gates that failed, then the doubts."""
     gates_failed = (_item("gate failed", "invalid", f"<p>{esc(gate.evidence)}</p>") for gate in gates)
     listed = "".join((*gates_failed, *map(_doubt, doubts)))
     return (
-        f'<section class="verdict {headline.kind}" aria-label="Verdict"><p>{esc(headline.words)}</p>'
+        f'<section class="verdict {headline.kind}" aria-label="Verdict"><p class="headline">{esc(headline.words)}</p>'
+        + (f'<p class="answer">{answer}</p>' if answer else "")
         + (f'<ul class="findings">{listed}</ul>' if listed else "")
         + "</section>"
     )

@@ -108,19 +108,22 @@
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
     ctx.globalAlpha = 0.16;
+    // Ends beyond the axis lie on its limit: joined to one far beyond, a band would fill all that lies before it.
+    const { min, max } = u.scales.y;
+    const within = (value) => u.valToPos(Math.min(Math.max(value, min), max), "y", true);
     chart.lines.forEach((line, i) => {
       if (!line.low || !u.series[i + 1].show) return;
       const known = [...chart.x.keys()].filter((k) => line.low[k] !== null && line.high[k] !== null);
       ctx.fillStyle = css("--tone-" + line.tone);
       if (known.length === 1) {
         const [k] = known;
-        const [top, end] = [u.valToPos(line.high[k], "y", true), u.valToPos(line.low[k], "y", true)];
+        const [top, end] = [within(line.high[k]), within(line.low[k])];
         ctx.fillRect(u.valToPos(chart.x[k], "x", true) - 5 * devicePixelRatio, top, 10 * devicePixelRatio, end - top);
         return;
       }
       ctx.beginPath();
-      for (const k of known) ctx.lineTo(u.valToPos(chart.x[k], "x", true), u.valToPos(line.high[k], "y", true));
-      for (const k of known.reverse()) ctx.lineTo(u.valToPos(chart.x[k], "x", true), u.valToPos(line.low[k], "y", true));
+      for (const k of known) ctx.lineTo(u.valToPos(chart.x[k], "x", true), within(line.high[k]));
+      for (const k of known.reverse()) ctx.lineTo(u.valToPos(chart.x[k], "x", true), within(line.low[k]));
       ctx.fill();
     });
     ctx.restore();
@@ -172,15 +175,21 @@
     ctx.restore();
   };
 
+  const arm = [[-0.5, -1.5], [0.5, -1.5], [0.5, -0.5], [1.5, -0.5], [1.5, 0.5], [0.5, 0.5]];
+  const plus = [...arm, ...arm.map(([right, down]) => [-right, -down])];
   const corners = [
     null,
     [[-1, -1], [1, -1], [1, 1], [-1, 1]],
     [[0, -1.3], [1.2, 0.9], [-1.2, 0.9]],
     [[0, -1.4], [1.4, 0], [0, 1.4], [-1.4, 0]],
     [[0, 1.3], [1.2, -0.9], [-1.2, -0.9]],
+    plus,
+    plus.map(([right, down]) => [0.75 * (right - down), 0.75 * (right + down)]),
+    [...Array(10).keys()].map((k) => [(k % 2 ? 0.7 : 1.7) * Math.sin((Math.PI * k) / 5), (k % 2 ? -0.7 : -1.7) * Math.cos((Math.PI * k) / 5)]),
   ];
   const pointed = (chart) =>
     chart.kind === "level" || chart.kind === "plain" || (chart.kind !== "bars" && chart.kind !== "scatter" && chart.x.length <= 40);
+  const joined = (chart) => chart.kind === "quantile" || chart.kind === "plain";
   const drawPoints = (chart) => (u) => {
     if (!pointed(chart)) return;
     const { ctx } = u;
@@ -192,11 +201,14 @@
     chart.lines.forEach((line, i) => {
       if (!u.series[i + 1].show) return;
       ctx.strokeStyle = css("--tone-" + line.tone);
-      u.data[i + 1].forEach((value, k) => {
-        if (value === null || value === undefined) return;
+      const values = u.data[i + 1];
+      const there = (k) => values[k] !== null && values[k] !== undefined;
+      const alone = (k) => (joined(chart) ? values.every((_, other) => other === k || !there(other)) : !there(k - 1) && !there(k + 1));
+      values.forEach((value, k) => {
+        if (!there(k) || (line.shape === null && !alone(k))) return;
         const [x, y] = [u.valToPos(u.data[0][k], "x", true), u.valToPos(value, "y", true)];
         ctx.beginPath();
-        if (line.shape === 0) ctx.arc(x, y, size, 0, 2 * Math.PI);
+        if (!line.shape) ctx.arc(x, y, size, 0, 2 * Math.PI);
         else for (const [right, down] of corners[line.shape]) ctx.lineTo(x + right * size, y + down * size);
         ctx.closePath();
         ctx.fill();
@@ -241,7 +253,7 @@
           stroke: () => css("--tone-" + line.tone),
           width: 1.75,
           dash: line.dashed ? [5, 4] : undefined,
-          spanGaps: chart.kind === "quantile" || chart.kind === "plain",
+          spanGaps: joined(chart),
           points: { show: false },
           ...drawn(chart, i),
         })),
@@ -272,7 +284,7 @@
     const stroke = svg("line", { x1: 0, x2: 20, y1: 4, y2: 4, "stroke-dasharray": line.dashed ? "5 3" : "none" });
     stroke.style.stroke = "var(--tone-" + line.tone + ")";
     mark.append(stroke);
-    if (pointed(chart)) {
+    if (pointed(chart) && line.shape !== null) {
       const shape =
         line.shape === 0
           ? svg("circle", { cx: 10, cy: 4, r: 3 })

@@ -66,8 +66,8 @@ class Window:
 class ClientFacts:
     """What the load generator measured of itself over the measured window.
 
-    `cpu_ratio` is CPU time over wall time over workers (1 = one full core each); `loop_stall_p99_s` and
-    `loop_stall_max_s` are how late a timer of the event loop fired.
+    `cpu_ratio` is CPU time over wall time (1 = one full core); `loop_stall_p99_s` and `loop_stall_max_s` are how late a
+    timer of the event loop fired. Of several `workers` each is that of the worst; `workers_lost` left before their end.
     """
 
     timing_source: TimingSource
@@ -75,6 +75,7 @@ class ClientFacts:
     cpu_ratio: float | None = None
     loop_stall_p99_s: float | None = None
     loop_stall_max_s: float | None = None
+    workers_lost: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,8 @@ class RunManifest:
     `options` are the resolved options as strict JSON, `data` says what was replayed (file name, digest, counts, what
     was dropped), `slo` maps a metric (`ttft_s`) to its limit in seconds, `planned` counts the requests that are to have
     a record, warm-up included, None where that is not known. `window`, `client`, `interrupted`, `ended_by` and
-    `ended_unix_ns` are written when the run ends; until then they are None.
+    `ended_unix_ns` are written when the run ends; until then they are None. So is `exhausted_ns`, of a closed loop that
+    several workers drove: the instant at which the first of them had no request left, up to which the load was whole.
     """
 
     schema: str = MANIFEST_SCHEMA
@@ -104,6 +106,7 @@ class RunManifest:
     server: dict[str, Any] = field(default_factory=dict)
     first_request: dict[str, Any] | None = None
     window: Window | None = None
+    exhausted_ns: int | None = None
     client: ClientFacts | None = None
     interrupted: bool | None = None
     ended_by: str | None = None

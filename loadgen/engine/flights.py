@@ -54,11 +54,11 @@ class Flights:
         keep_text: bool = False,
         secrets: tuple[str, ...] = (),
         wake: Callable[[], None],
-        seen: Callable[[int], None],
+        seen: Callable[[], None],
     ) -> None:
         """`wake` is called when there is something to decode.
 
-        `seen` is called when a record has changed the `outlook`, with the instant at which its request ended.
+        `seen` is called when a record has changed the `outlook`.
         """
         self._wake, self._seen = wake, seen
         self.outlook = Outlook()
@@ -171,8 +171,7 @@ class Flights:
         self._sink.put(record)
         self.records += 1
         self.outlook.observe(record)
-        if record.closed_ns is not None:
-            self._seen(record.closed_ns)
+        self._seen()
         if planned.phase is Phase.WARMUP:
             self._live.warmup_ended += 1
         live = self._live

@@ -20,12 +20,13 @@ class Outlook:
 
     `refused` counts records as long as all of them are 4xx answers, and is None from the first other one on.
     `connected_ns` is the end of the last request that had a connection, `unreachable_ns` when the first of those was
-    sent that have had none since.
+    sent that have had none since, `tried_ns` the end of the last of them.
     """
 
     refused: int | None = 0
     connected_ns: int | None = None
     unreachable_ns: int | None = None
+    tried_ns: int | None = None
 
     def observe(self, record: RequestRecord) -> None:
         """Adds a record, in the order in which requests end."""
@@ -33,12 +34,15 @@ class Outlook:
         if self.refused is not None:
             self.refused = self.refused + 1 if kind is FailureKind.HTTP_4XX else None
         if kind not in NOT_CONNECTED:
-            self.connected_ns, self.unreachable_ns = record.closed_ns or self.connected_ns, None
-        elif self.unreachable_ns is None:
+            self.connected_ns = record.closed_ns or self.connected_ns
+            self.unreachable_ns = self.tried_ns = None
+            return
+        self.tried_ns = record.closed_ns
+        if self.unreachable_ns is None:
             self.unreachable_ns = record.sent_ns
 
 
-def reason_to_give_up(outlooks: Collection[Outlook], now_ns: int) -> str | None:
+def reason_to_give_up(outlooks: Collection[Outlook]) -> str | None:
     """Why to end a run whose processes have seen this, None as long as there is hope.
 
     `refused`: the first REFUSALS answers of all together were 4xx. `unreachable`: no connection could be opened for
@@ -53,4 +57,5 @@ def reason_to_give_up(outlooks: Collection[Outlook], now_ns: int) -> str | None:
         for each in outlooks
         if each.unreachable_ns is not None
     ]
-    return "unreachable" if since and now_ns - min(since) >= UNREACHABLE_NS else None
+    tried_ns = max((each.tried_ns for each in outlooks if each.tried_ns is not None), default=0)
+    return "unreachable" if since and tried_ns - min(since) >= UNREACHABLE_NS else None

@@ -48,7 +48,10 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
-    """How a run ended. `requests` counts records; `window` is set where the end was by duration."""
+    """How a run ended. `requests` counts records; `window` is set where the end was by duration.
+
+    `exhausted_ns` is when a slot of a closed loop first found no request left, None in an open loop or when none did.
+    """
 
     ended_by: str
     interrupted: bool
@@ -56,6 +59,7 @@ class RunEnd:
     window: Window | None
     client: ClientFacts
     late_preparations: int
+    exhausted_ns: int | None = None
 
 
 class Run:
@@ -111,6 +115,7 @@ class Run:
         self._start_ns = 0
         self._ramp_end_ns = 0
         self._began = False
+        self._exhausted_ns: int | None = None
         self._measure_start_ns: int | None = None
         self._deadline_ns: int | None = None
         self._ending: asyncio.Task[None] | None = None
@@ -175,6 +180,7 @@ class Run:
             window=self._window(),
             client=self._health.facts(self._transport.timing_source),
             late_preparations=self._lookahead.late,
+            exhausted_ns=self._exhausted_ns,
         )
 
     async def _prepare_ahead(self) -> None:
@@ -235,6 +241,8 @@ class Run:
         while not self._stop.asked.is_set():
             conversation = self._lookahead.next()
             if conversation is None:
+                if self._exhausted_ns is None:
+                    self._exhausted_ns = self.clock.now_ns()
                 self._health.end()
                 return
             if not await self._conversing.send(conversation):
@@ -293,9 +301,9 @@ class Run:
         if self._partners is not None:
             self._partners.began(at_ns)
 
-    def _look_ahead(self, now_ns: int) -> None:
+    def _look_ahead(self) -> None:
         """Gives up what cannot succeed; partners decide that together."""
-        if self._partners is None and (reason := reason_to_give_up((self.outlook,), now_ns)) is not None:
+        if self._partners is None and (reason := reason_to_give_up((self.outlook,))) is not None:
             self.stop(reason)
 
     def _window(self) -> Window | None:

@@ -26,6 +26,7 @@ from loadgen.options.metrics import MetricsOptions
 from loadgen.options.target import TargetOptions
 
 MOST_REQUESTS = 1_000_000_000
+MOST_WORKERS = 256
 ALL_GPUS = "all"
 _GPU_INDEX = re.compile(r"[0-9]{1,4}")
 
@@ -201,6 +202,14 @@ class CommonOptions(MetricsOptions, TargetOptions):
     )
     allow_invalid: bool = option(False, "End with 0 although the measurement is invalid.", panel="Judging")
 
+    workers: int = option(
+        1,
+        "Processes that send the load together, each its share; a level of fewer slots has one for each of them.",
+        panel="Run",
+        metavar="N",
+        ge=1,
+        le=MOST_WORKERS,
+    )
     seed: int | None = option(
         None,
         "Seed of arrivals, lengths and prompts. Default: a fresh one, written to the manifest.",
@@ -321,6 +330,11 @@ class RunOptions(LoopOptions):
         if len(given) > 1:
             raise ValueError(f"expected one kind of load, got {' and '.join(given)}")
         _check_open_loop(self, rates=self.request_rate is not None, replay=self.replay)
+        open_loop = self.request_rate is not None or self.replay
+        slots = self.max_concurrency if open_loop else self.concurrency or 1
+        if slots is not None and self.workers > slots:
+            flag = "--max-concurrency" if open_loop else "--concurrency"
+            raise ValueError(f"--workers {self.workers}: expected at most one for each request of {flag} {slots}")
         return self
 
 

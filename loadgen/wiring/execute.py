@@ -21,12 +21,12 @@ from loadgen.core.analysis.analyse import analyse
 from loadgen.core.metrics.summary import Analysis
 from loadgen.core.run import Load, LoadMode, RunManifest
 from loadgen.engine.live import LiveCounts
-from loadgen.engine.runner import Run, RunEnd, RunSettings
+from loadgen.engine.runner import RunEnd
+from loadgen.wiring.driver import Asked, Driver, driver_of
 from loadgen.wiring.garbage import few_collections
 from loadgen.wiring.interrupts import interrupts
 from loadgen.wiring.probe import probing
 from loadgen.wiring.session import Session
-from loadgen.wiring.transport import transport_of
 from loadgen.wiring.watch import Watch
 from loadgen.wiring.workload import level_plan
 
@@ -73,7 +73,6 @@ async def execute(
     clock = MonotonicClock()
     run_id = folder.path.name if run_id is None else run_id
     template = session.run_template()
-    transport = transport_of(session.options, session.destination, clock, load.mode)
     plan = level_plan(
         session.workload,
         load,
@@ -100,37 +99,33 @@ async def execute(
         notes=(*session.notes, *notes),
     )
     folder.save_manifest(manifest)
-    sink = folder.record_writer()
     watched = None if watch is None else watch.begin(session, load, origin_unix_ns=clock.origin_unix_ns)
-    settings = RunSettings(
+    asked = Asked(
+        session=session,
         load=load,
-        endpoint=template.endpoint,
         template=template,
+        run_id=run_id,
         warmup_requests=warmup_requests,
-        ramp_up_s=session.options.ramp_up,
-        grace_s=session.options.grace,
-        keep_text=session.options.save_text,
-        secrets=session.secrets,
+        first_pass=first_pass,
     )
     try:
         await session.reset_cache()
         async with probing(session.pages, session.facts, session.options, folder=folder, clock=clock) as probe:
-            taking = sink if watched is None else watched.beside(sink)
-            run = Run(plan.conversations, settings, clock=clock, transport=transport, sink=taking, probe=probe)
-            if watched is not None:
-                watched.live = run.live
-            with few_collections(), interrupts(run.stop, run.abort):
-                async with display(run.live, load_title(load), load.duration_s), _watched(run, gone):
-                    end = await run.execute()
+            with driver_of(asked, plan, folder=folder, clock=clock, probe=probe, watched=watched) as run:
+                if watched is not None:
+                    watched.live = run.live
+                with few_collections(), interrupts(run.stop, run.abort):
+                    async with display(run.live, load_title(load), load.duration_s), _watched(run, gone):
+                        end = await run.execute()
     finally:
         clock.close()
-        sink.close()
         if watched is not None:
             watched.live = None
     manifest = replace(
         manifest,
         planned=end.requests,
         window=end.window,
+        exhausted_ns=end.exhausted_ns,
         client=end.client,
         interrupted=end.interrupted,
         ended_by=end.ended_by,
@@ -163,7 +158,7 @@ def load_title(load: Load) -> str:
 
 
 @asynccontextmanager
-async def _watched(run: Run, gone: Callable[[], bool] | None) -> AsyncIterator[None]:
+async def _watched(run: Driver, gone: Callable[[], bool] | None) -> AsyncIterator[None]:
     """Gives the run up when its server is known to be gone, sooner than by requests that cannot connect."""
 
     async def watch(gone: Callable[[], bool]) -> None:

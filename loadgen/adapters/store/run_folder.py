@@ -2,11 +2,12 @@
 
 import secrets as _secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from loadgen.adapters.store.files import Scrubber, load_json, reason, replace_file, save_json
+from loadgen.adapters.store.parts import join, part_of, parts_of
 from loadgen.adapters.store.records import RecordReader, RecordWriter
 from loadgen.adapters.store.scrapes import ScrapeReader, ScrapeWriter
 from loadgen.core.errors import StoreError
@@ -73,14 +74,31 @@ class RunFolder:
         """A sink that writes this run's records. Raises StoreError when there are records already."""
         return RecordWriter(self.path / RECORDS, scrubber=self._scrubber)
 
+    def part_path(self, index: int) -> Path:
+        """Where one of several processes writes its records."""
+        return part_of(self.path / RECORDS, index)
+
+    def join_parts(self, *, cut: Collection[int] = ()) -> dict[int, int]:
+        """Makes one file of what several processes wrote; for each of those whose file was cut its number of records.
+
+        Raises StoreError when that cannot be done; then the parts stay, and are read as they are.
+        """
+        paths = {self.part_path(index): index for index in cut}
+        return {paths[path]: count for path, count in join(self.path / RECORDS, cut=paths).items()}
+
     def records(self) -> Iterator[RequestRecord]:
         """The stored records, streamed, in the order in which requests ended; a cut file gives all its whole records.
 
+        Of a run of several processes they are in that order for each of them, and in files of their own when it died.
         Raises StoreError for a file that cannot be read or that holds something else.
         """
-        reader = RecordReader(self.path / RECORDS)
-        yield from reader
-        self.truncated = reader.truncated
+        whole, truncated = self.path / RECORDS, False
+        parts = [] if whole.is_file() else parts_of(whole)
+        for path in parts or [whole]:
+            reader = RecordReader(path)
+            yield from reader
+            truncated = truncated or reader.truncated
+        self.truncated = truncated
 
     def whole_records(self, summary: Summary) -> Iterator[RequestRecord]:
         """The stored records, streamed, which are to be all that the summary was made of.

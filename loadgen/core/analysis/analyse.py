@@ -52,7 +52,7 @@ def analyse(
     for record in records():
         run.observe(record)
     table = run.columns.table()
-    window = manifest.window or window_of(table)
+    window = manifest.window or window_of(table, exhausted_ns=manifest.exhausted_ns)
     in_flight = InFlight.of(table["sent_ns"], table["closed_ns"])
     plateau_ns = None if window is None else plateau_of(table, window, in_flight, manifest)
 

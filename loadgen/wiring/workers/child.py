@@ -16,8 +16,9 @@ from loadgen.core.errors import InternalError, LoadgenError
 from loadgen.core.metrics.totals import Totals
 from loadgen.core.record import RequestRecord
 from loadgen.engine.ports import RecordSink
-from loadgen.engine.runner import Run, RunEnd, RunSettings
+from loadgen.engine.runner import Run, RunEnd
 from loadgen.wiring.garbage import few_collections
+from loadgen.wiring.settings import settings_of
 from loadgen.wiring.target import destination_of
 from loadgen.wiring.transport import transport_of
 from loadgen.wiring.workers.counted import CountedTotals
@@ -160,9 +161,9 @@ class _Counting:
 async def _work(job: Job, leader: _Leader) -> None:
     options = options_of(job)
     destination = destination_of(options)
+    secrets = (*destination.secrets, *job.secrets)
     with closing(open_workload(options, seed=job.seed)) as workload, closing(_clock(job.axis)) as clock:
-        scrubber = Scrubber((*destination.secrets, *job.secrets))
-        writer = RecordWriter(Path(job.records), scrubber=scrubber)
+        writer = RecordWriter(Path(job.records), scrubber=Scrubber(secrets))
         sink = _Counting(writer, origin_unix_ns=job.axis.origin_unix_ns, wanted=job.totals)
         try:
             plan = level_plan(
@@ -174,16 +175,13 @@ async def _work(job: Job, leader: _Leader) -> None:
                 first_pass=job.first_pass,
                 share=job.share,
             )
-            settings = RunSettings(
-                load=job.load,
-                share=job.share,
-                endpoint=job.template.endpoint,
-                template=job.template,
+            settings = settings_of(
+                options,
+                job.load,
+                job.template,
                 warmup_requests=job.warmup_requests,
-                ramp_up_s=options.ramp_up,
-                grace_s=options.grace,
-                keep_text=options.save_text,
-                secrets=(*destination.secrets, *job.secrets),
+                secrets=secrets,
+                share=job.share,
             )
             transport = transport_of(options, destination, clock, job.load.mode)
             run = Run(plan.conversations, settings, clock=clock, transport=transport, sink=sink, partners=leader)
@@ -217,13 +215,13 @@ async def _report(run: Run, leader: _Leader, sink: _Counting, over: asyncio.Even
         with suppress(TimeoutError):
             async with asyncio.timeout(_TELL_S):
                 await over.wait()
-        if leader.listens:
+        if leader.listens and not over.is_set():
             totals = await asyncio.to_thread(sink.since_last)
             leader.tell(_progress(run, totals))
 
 
 def _progress(run: Run, totals: CountedTotals | None) -> Progress:
-    return Progress(now_ns=run.clock.now_ns(), counts=run.live, outlook=run.outlook, totals=totals)
+    return Progress(counts=run.live, outlook=run.outlook, totals=totals)
 
 
 def _ready(workload: Workload) -> Ready:

@@ -89,7 +89,6 @@ class Began(msgspec.Struct, tag="began", tag_field="type", frozen=True, kw_only=
 class Progress(msgspec.Struct, tag="progress", tag_field="type", frozen=True, kw_only=True):
     """How far it is. `counts` and `outlook` are since its beginning, `totals` since the last message with some."""
 
-    now_ns: int
     counts: LiveCounts
     outlook: Outlook
     totals: CountedTotals | None = None

@@ -59,6 +59,18 @@ def client_cpu(facts: Facts) -> Finding | None:
     )
 
 
+def worker_lost(facts: Facts) -> Finding | None:
+    """Some of the processes that sent the load were gone before its end, and with them their share of it."""
+    client = facts.manifest.client
+    if client is None or not client.workers_lost:
+        return None
+    return invalid(
+        FindingKind.WORKER_LOST,
+        f"{client.workers_lost} of {client.workers} worker processes were gone before the end of the run.",
+        "The load was less than asked from then on. See whether the system ran out of memory, and run it again.",
+    )
+
+
 def client_busy(facts: Facts) -> Finding | None:
     """The client had little to spare, without harm proven. Late reads alone do no harm: the kernel stamped in time."""
     client = facts.summary.client

@@ -19,6 +19,7 @@ RULES: tuple[Callable[[Facts], Finding | None], ...] = (
     client.sent_below_offered,
     client.client_lag,
     client.client_cpu,
+    client.worker_lost,
     outcomes.no_completion,
     outcomes.interrupted,
     outcomes.given_up,

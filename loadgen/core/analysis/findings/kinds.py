@@ -9,6 +9,7 @@ class FindingKind(StrEnum):
     SENT_BELOW_OFFERED = "sent_below_offered"
     CLIENT_LAG = "client_lag"
     CLIENT_CPU = "client_cpu"
+    WORKER_LOST = "worker_lost"
     NO_COMPLETION = "no_completion"
     INTERRUPTED = "interrupted"
     GIVEN_UP = "given_up"

@@ -10,11 +10,13 @@ import typer
 
 from loadgen.adapters.parquet import write_records, write_runs
 from loadgen.adapters.prometheus.backfill import FinishedRun, backfill
+from loadgen.adapters.prometheus.capacity import EndedSearch
 from loadgen.cli.export_rows import cells_document, request_places, run_rows
 from loadgen.cli.stored import Stored, StoredExperiment, StoredRun, StoredSearch, StoredSweep, load
 from loadgen.cli.usage import ArgumentsCommand
 from loadgen.cli.writing import as_document, tell, write
 from loadgen.core.errors import ConfigError
+from loadgen.core.units import NS_PER_S
 from loadgen.report.csv import requests_csv, runs_csv, series_csv
 from loadgen.report.json import records_json, series_json, several_series_json
 from loadgen.report.vllm import vllm_json
@@ -140,7 +142,20 @@ def _openmetrics(folder: Path, stored: Stored) -> Iterator[str]:
         arm = arms.get(run.place.get("arm", ""))
         labels = stored_labels(run.manifest) if arm is None else stored_labels(run.manifest, arm.name, arm.method)
         runs.append(FinishedRun(labels=labels, manifest=run.manifest, summary=run.result, records=run.folder.records))
-    return backfill(runs, info_of(_COMMANDS[type(stored)], folder))
+    return backfill(runs, info_of(_COMMANDS[type(stored)], folder), _search(stored))
+
+
+def _search(stored: Stored) -> EndedSearch | None:
+    """A search as one that ended with the last of its runs."""
+    if not isinstance(stored, StoredSearch):
+        return None
+    last = stored.runs[-1]
+    return EndedSearch(
+        labels=stored_labels(last.manifest),
+        search=stored.search,
+        result=stored.result,
+        ended_unix_s=last.manifest.origin_unix_ns / NS_PER_S + (last.result.duration_s or 0.0),
+    )
 
 
 _COMMANDS: dict[type, str] = {

@@ -8,23 +8,15 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from loadgen.adapters.prometheus.families import (
-    RUN_INFO,
-    VALID,
-    Family,
-    Labels,
-    Series,
-    Spec,
-    families_of,
-    level_of,
-    level_series,
-    load_series,
-    total_series,
-)
+from loadgen.adapters.prometheus.capacity import EndedSearch, capacity_series
+from loadgen.adapters.prometheus.families import RUN_INFO, VALID, families_of, load_series, total_series
+from loadgen.adapters.prometheus.levels import level_of, level_series
+from loadgen.adapters.prometheus.series import Family, Labels, Series, Spec
 from loadgen.adapters.prometheus.text import openmetrics_pieces
 from loadgen.core.metrics.summary import Summary
 from loadgen.core.metrics.totals import Totals, ended_ns
@@ -46,8 +38,8 @@ class FinishedRun:
     records: Callable[[], Iterable[RequestRecord]]
 
 
-def backfill(runs: Sequence[FinishedRun], info: Mapping[str, str]) -> Iterator[str]:
-    """The runs in the order of their times, in pieces.
+def backfill(runs: Sequence[FinishedRun], info: Mapping[str, str], search: EndedSearch | None = None) -> Iterator[str]:
+    """The runs in the order of their times, in pieces; `search` is what they are the probes of, told at its end.
 
     Totals begin at 0 with each run: that is a counter's reset to Prometheus. A step lasts a whole number of seconds,
     such that a run has at most 600 and an export not many more than 6,000; a run's first and last instant are always
@@ -55,7 +47,8 @@ def backfill(runs: Sequence[FinishedRun], info: Mapping[str, str]) -> Iterator[s
     """
     most = min(_MOST_STEPS, max(_FEWEST_STEPS, _MOST_STEPS_IN_ALL // len(runs)))
     ordered = sorted(runs, key=lambda run: run.manifest.origin_unix_ns)
-    families = families_of(pair for run in ordered for pair in _series_of(run, info, most))
+    found = () if search is None else capacity_series(search, _unix_s(round(search.ended_unix_s * NS_PER_S)))
+    families = families_of(chain((pair for run in ordered for pair in _series_of(run, info, most)), found))
     return openmetrics_pieces(map(_in_series, families))
 
 

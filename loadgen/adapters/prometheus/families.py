@@ -3,67 +3,16 @@
 `docs/prometheus.md` follows this list.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Iterator
 
-from loadgen.core.metrics.summary import Distribution, Summary
+from loadgen.adapters.prometheus.capacity import CAPACITY_SPECS
+from loadgen.adapters.prometheus.levels import LEVEL_SPECS, UNDER_WAY, level_of
+from loadgen.adapters.prometheus.series import PREFIX, Family, Labels, Series, Spec
 from loadgen.core.metrics.totals import Length, Timing, Totals
-from loadgen.core.run import Load, LoadMode
+from loadgen.core.run import Load
 from loadgen.core.stats.histogram import Histogram
 
-Kind = Literal["counter", "gauge", "histogram"]
-PREFIX = "loadgen_"
-STATISTICS = ("mean", "p50", "p90", "p95", "p99")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Labels:
-    """What tells the series of one server under one workload from those of another."""
-
-    server: str
-    method: str
-    model: str
-    workload: str
-
-    def as_dict(self) -> dict[str, str]:
-        """By name."""
-        return {"server": self.server, "method": self.method, "model": self.model, "workload": self.workload}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
-    """One series: a number or a histogram; `unix_s` where it is not of now."""
-
-    labels: Mapping[str, str]
-    value: float | Histogram
-    unix_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
-    """A metric. `unit` is the end of its name where Prometheus knows the unit."""
-
-    name: str
-    kind: Kind
-    help: str
-    series: tuple[Series, ...]
-    unit: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
-    """A metric without its values."""
-
-    name: str
-    kind: Kind
-    help: str
-    unit: str = ""
-
-    def family(self, series: Iterable[Series]) -> Family:
-        """With values."""
-        return Family(name=self.name, kind=self.kind, help=self.help, series=tuple(series), unit=self.unit)
-
+__all__ = ["Family", "Labels", "Series", "Spec"]
 
 _TIMING_HELP = {
     Timing.TTFT: "Time from sending a request to its first token-bearing event, of completed measured requests.",
@@ -88,71 +37,21 @@ LENGTHS = {
         help="Output tokens of completed measured requests, where they were counted.",
     ),
 }
-
-
-def _spec(name: str, kind: Kind, text: str, unit: str = "") -> Spec:
-    return Spec(name=PREFIX + name, kind=kind, help=text, unit=unit)
-
-
-REQUESTS = _spec("requests_total", "counter", "Measured requests that are over, by how they ended.")
-FAILURES = _spec("request_failures_total", "counter", "Measured requests that failed, by why.")
-SENT = _spec("requests_sent_total", "counter", "Measured requests that were sent and are over.")
-WARMUP = _spec("warmup_requests_total", "counter", "Requests of warm-up that are over; they are in no other metric.")
-OUTPUT = _spec("output_tokens_total", "counter", "Output tokens of completed measured requests, counted as each ends.")
-INPUT = _spec("input_tokens_total", "counter", "Input tokens of completed measured requests, counted as each ends.")
-IN_FLIGHT = _spec("requests_in_flight", "gauge", "Requests that are sent and not over, warm-up included.")
-TARGET_CONCURRENCY = _spec(
+REQUESTS = Spec.of("requests_total", "counter", "Measured requests that are over, by how they ended.")
+FAILURES = Spec.of("request_failures_total", "counter", "Measured requests that failed, by why.")
+SENT = Spec.of("requests_sent_total", "counter", "Measured requests that were sent and are over.")
+WARMUP = Spec.of("warmup_requests_total", "counter", "Requests of warm-up that are over; they are in no other metric.")
+OUTPUT = Spec.of(
+    "output_tokens_total", "counter", "Output tokens of completed measured requests, counted as each ends."
+)
+INPUT = Spec.of("input_tokens_total", "counter", "Input tokens of completed measured requests, counted as each ends.")
+IN_FLIGHT = Spec.of("requests_in_flight", "gauge", "Requests that are sent and not over, warm-up included.")
+TARGET_CONCURRENCY = Spec.of(
     "target_concurrency", "gauge", "Requests that the closed loop under way is to keep in flight."
 )
-TARGET_RATE = _spec("target_rate_rps", "gauge", "Requests a second that the open loop under way is to send.")
-LEVEL_LATENCY = _spec(
-    "level_latency_seconds",
-    "gauge",
-    "Latency at a finished level, exact from its records, by metric and statistic.",
-    "seconds",
-)
-LEVEL_NUMBERS = {
-    "throughput": _spec("level_request_rate_rps", "gauge", "Completed requests a second at a finished level."),
-    "output": _spec(
-        "level_output_tokens_per_second", "gauge", "Output tokens that arrived a second at a finished level."
-    ),
-    "goodput": _spec("level_goodput_rps", "gauge", "Requests a second that met every objective at a finished level."),
-    "attainment": _spec(
-        "level_slo_attainment_ratio", "gauge", "Share of due requests that met every objective at a finished level."
-    ),
-    "errors": _spec("level_error_ratio", "gauge", "Share of planned requests that failed or were dropped at a level."),
-    "concurrency": _spec("level_concurrency", "gauge", "Mean of requests in flight at a finished level."),
-    "acceptance": _spec(
-        "level_acceptance_length_tokens", "gauge", "Mean acceptance length at a finished level, bonus token included."
-    ),
-    "valid": _spec("level_measurement_valid", "gauge", "1 when the measurement of a finished level is valid, else 0."),
-}
-RUN_INFO = _spec("run_info", "gauge", "1, with what is under way: the command, the name of its folder, the version.")
-VALID = _spec("measurement_valid", "gauge", "1 when the latest finished measurement is valid, else 0.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """A load under which a server was or is measured."""
-
-    labels: Labels
-    variable: str
-    level: str
-
-    def as_dict(self) -> dict[str, str]:
-        """Labels of its results."""
-        return {**self.labels.as_dict(), "variable": self.variable, "level": self.level}
-
-
-def level_of(labels: Labels, load: Load) -> Level:
-    """The level that a load is, named as it was asked for."""
-    match load.mode:
-        case LoadMode.CONCURRENCY:
-            return Level(labels=labels, variable="concurrency", level=str(load.concurrency))
-        case LoadMode.RATE:
-            return Level(labels=labels, variable="request_rate_rps", level=f"{load.request_rate_rps:g}")
-        case LoadMode.REPLAY:
-            return Level(labels=labels, variable="replay_speed", level=f"{load.speed:g}")
+TARGET_RATE = Spec.of("target_rate_rps", "gauge", "Requests a second that the open loop under way is to send.")
+RUN_INFO = Spec.of("run_info", "gauge", "1, with what is under way: the command, the name of its folder, the version.")
+VALID = Spec.of("measurement_valid", "gauge", "1 when the latest finished measurement is valid, else 0.")
 
 
 def total_series(labels: Labels, totals: Totals, unix_s: float | None = None) -> Iterator[tuple[Spec, Series]]:
@@ -186,46 +85,15 @@ def load_series(
         yield TARGET_CONCURRENCY, Series(labels=common, value=load.concurrency, unix_s=unix_s)
     if load is not None and load.request_rate_rps is not None:
         yield TARGET_RATE, Series(labels=common, value=load.request_rate_rps, unix_s=unix_s)
-
-
-def level_series(level: Level, summary: Summary, unix_s: float | None = None) -> Iterator[tuple[Spec, Series]]:
-    """The results of a finished level; what has no value has no series."""
-    common = level.as_dict()
-    latency = summary.latency
-    distributions: dict[str, Distribution] = {
-        "ttft": latency.ttft_s,
-        "tpot": latency.tpot_s,
-        "icl": latency.icl_s,
-        "e2el": latency.e2el_s,
-        "schedule_lag": latency.schedule_lag_s,
-    }
-    for metric, distribution in distributions.items():
-        for statistic in STATISTICS:
-            value = getattr(distribution, statistic)
-            if value is not None:
-                labels = {**common, "metric": metric, "statistic": statistic}
-                yield LEVEL_LATENCY, Series(labels=labels, value=value, unix_s=unix_s)
-    counts = summary.requests
-    numbers = {
-        "throughput": summary.throughput.requests_per_s,
-        "output": summary.throughput.output_tokens_per_s,
-        "goodput": summary.throughput.goodput_rps,
-        "attainment": None if summary.slo is None else summary.slo.attainment_ratio,
-        "errors": (counts.failed + counts.dropped) / counts.planned if counts.planned else None,
-        "concurrency": summary.concurrency.mean,
-        "acceptance": None if summary.speculation is None else summary.speculation.acceptance_length,
-        "valid": int(summary.verdict.valid),
-    }
-    for name, number in numbers.items():
-        if number is not None:
-            yield LEVEL_NUMBERS[name], Series(labels=common, value=number, unix_s=unix_s)
+    if load is not None:
+        yield UNDER_WAY, Series(labels=level_of(labels, load).as_dict(), value=1, unix_s=unix_s)
 
 
 SPECS = (
     *TIMINGS.values(),
     *LENGTHS.values(),
     *(REQUESTS, FAILURES, SENT, WARMUP, OUTPUT, INPUT, IN_FLIGHT, TARGET_CONCURRENCY, TARGET_RATE),
-    *(LEVEL_LATENCY, *LEVEL_NUMBERS.values(), RUN_INFO, VALID),
+    *(*LEVEL_SPECS, *CAPACITY_SPECS, RUN_INFO, VALID),
 )
 """Every metric, in the order of the page."""
 

@@ -8,20 +8,10 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
 
-from loadgen.adapters.prometheus.families import (
-    RUN_INFO,
-    VALID,
-    Family,
-    Labels,
-    Level,
-    Series,
-    Spec,
-    families_of,
-    level_of,
-    level_series,
-    load_series,
-    total_series,
-)
+from loadgen.adapters.prometheus.capacity import EndedSearch, capacity_series
+from loadgen.adapters.prometheus.families import RUN_INFO, VALID, families_of, load_series, total_series
+from loadgen.adapters.prometheus.levels import Level, level_of, level_series
+from loadgen.adapters.prometheus.series import Family, Labels, Series, Spec
 from loadgen.core.metrics.summary import Summary
 from loadgen.core.metrics.totals import Totals
 from loadgen.core.record import RequestRecord
@@ -39,11 +29,16 @@ class WatchedRun:
         self.labels, self.load, self.origin_unix_ns = labels, load, origin_unix_ns
         self.live: LiveCounts | None = None
         self.records: deque[RequestRecord] = deque()
+        self.counted: deque[Totals] = deque()
         self.summary: Summary | None = None
 
     def beside(self, sink: RecordSink) -> RecordSink:
         """A sink that gives each record to this one as well."""
         return _Beside(sink, self.records)
+
+    def count(self, totals: Totals) -> None:
+        """Takes what somebody else has counted of records that this process does not see."""
+        self.counted.append(totals)
 
     def finished(self, summary: Summary) -> None:
         """The run is over and analysed."""
@@ -72,6 +67,7 @@ class Monitor:
         self._totals: dict[Labels, Totals] = {}
         self._levels: dict[Level, Summary] = {}
         self._valid: dict[Labels, bool] = {}
+        self._search: EndedSearch | None = None
 
     def tell(self, info: Mapping[str, str]) -> None:
         """What is under way, as labels of `loadgen_run_info`: a word each, and the same for the whole command."""
@@ -85,6 +81,11 @@ class Monitor:
             self._run = WatchedRun(labels, load, origin_unix_ns)
             self._totals.setdefault(labels, Totals())
             return self._run
+
+    def searched(self, ended: EndedSearch) -> None:
+        """A search for a capacity is over."""
+        with self._lock:
+            self._search = ended
 
     def take_in(self) -> None:
         """Folds what has ended since the last time."""
@@ -104,6 +105,8 @@ class Monitor:
         summary = run.summary  # before the queue: what it tells of is in the queue by then
         records = [run.records.popleft() for _ in range(len(run.records))]
         self._totals[run.labels].observe(records, origin_unix_ns=run.origin_unix_ns)
+        for _ in range(len(run.counted)):
+            self._totals[run.labels].add(run.counted.popleft())
         if summary is not None:
             level = level_of(run.labels, run.load)
             if level in self._levels or len(self._levels) < _MOST_LEVELS:
@@ -122,5 +125,7 @@ class Monitor:
             )
         for level, summary in self._levels.items():
             yield from level_series(level, summary)
+        if self._search is not None:
+            yield from capacity_series(self._search)
         for labels, valid in self._valid.items():
             yield VALID, Series(labels=labels.as_dict(), value=int(valid))

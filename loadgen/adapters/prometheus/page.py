@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from loadgen.adapters.prometheus.families import Family
 from loadgen.adapters.prometheus.protobuf import PROTOBUF_TYPE, protobuf
+from loadgen.adapters.prometheus.series import Family
 from loadgen.adapters.prometheus.text import OPENMETRICS_TYPE, TEXT_TYPE, openmetrics, text
 
 Renderer = Callable[[Sequence[Family]], bytes]

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 
-from loadgen.adapters.prometheus.families import Family, Kind, Series
+from loadgen.adapters.prometheus.series import Family, Kind, Series
 from loadgen.core.stats.histogram import NATIVE_SCHEMA, Exemplar, Histogram
 
 PROTOBUF_TYPE = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"

@@ -10,7 +10,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.registry import Collector
 
-from loadgen.adapters.prometheus.families import Family, Series
+from loadgen.adapters.prometheus.series import Family, Series
 from loadgen.core.stats.histogram import Histogram
 
 TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

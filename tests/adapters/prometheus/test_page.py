@@ -1,6 +1,7 @@
 """The page in its three forms, without a Prometheus."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,12 @@ from loadgen.adapters.prometheus.monitor import Monitor
 from loadgen.adapters.prometheus.page import chosen
 from loadgen.adapters.prometheus.protobuf import protobuf
 from loadgen.adapters.prometheus.text import openmetrics, text
+from loadgen.core.metrics.summary import Speculation
 from loadgen.core.run import Load, LoadMode
 from loadgen.core.stats.histogram import NATIVE_SCHEMA
 from loadgen.engine.live import LiveCounts
 from tests.adapters.prometheus.pages import LABELS, LOAD, Forgetful, fields, messages, monitor_of, signed
-from tests.core.analysis.factory import answered, failed
+from tests.core.analysis.factory import analysed, answered, failed
 
 TTFT = "loadgen_time_to_first_token_seconds"
 OF_PROMETHEUS_2 = (
@@ -142,13 +144,13 @@ def test_labels_are_escaped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("load", "line"),
+    ("load", "line", "level"),
     [
-        (LOAD, "loadgen_target_concurrency"),
-        (Load(mode=LoadMode.RATE, request_rate_rps=2.5), "loadgen_target_rate_rps"),
+        (LOAD, "loadgen_target_concurrency", "4"),
+        (Load(mode=LoadMode.RATE, request_rate_rps=2.5), "loadgen_target_rate_rps", "2.5"),
     ],
 )
-def test_a_target_is_there_while_it_is_aimed_at(load: Load, line: str) -> None:
+def test_a_target_is_there_while_it_is_aimed_at(load: Load, line: str, level: str) -> None:
     """And afterwards there is none, which is not a target of 0."""
     monitor = Monitor()
     run = monitor.begin(LABELS, load, origin_unix_ns=0)
@@ -156,11 +158,25 @@ def test_a_target_is_there_while_it_is_aimed_at(load: Load, line: str) -> None:
     run.live.in_flight = 3
     page = text(monitor.families()).decode()
     assert re.search(rf"^{line}{{.*}} ", page, re.MULTILINE)
+    assert re.search(rf'^loadgen_level_under_way\{{level="{level}",.*}} 1.0$', page, re.MULTILINE)
     assert re.search(r"^loadgen_requests_in_flight\{.*\} 3.0$", page, re.MULTILINE)
     run.live = None
     page = text(monitor.families()).decode()
     assert "loadgen_target_" not in page
+    assert "loadgen_level_under_way" not in page
     assert re.search(r"^loadgen_requests_in_flight\{.*\} 0.0$", page, re.MULTILINE)
+
+
+def test_acceptance_of_a_finished_level_by_position() -> None:
+    """Beside the mean length: a series a position, the first of them 0."""
+    speculation = Speculation(origin="counters", acceptance_length=2.5, acceptance_by_position=(0.9, 0.6))
+    monitor = Monitor()
+    run = monitor.begin(LABELS, LOAD, origin_unix_ns=0)
+    run.finished(replace(analysed([answered(0)]).summary, speculation=speculation))
+    page = text(monitor.families()).decode()
+    found = re.findall(r'^loadgen_level_acceptance_by_position_ratio\{.*position="(\d)".*\} (\S+)$', page, re.MULTILINE)
+    assert found == [("0", "0.9"), ("1", "0.6")]
+    assert re.search(r"^loadgen_level_acceptance_length_tokens\{.*\} 2.5$", page, re.MULTILINE)
 
 
 def test_the_document_has_every_metric() -> None:

@@ -27,6 +27,8 @@ COMMANDS = {
     "predict": "Say what speculative decoding is expected to bring, by concurrency, from a model of the server.",
     "sim": "Serve a simulated model: an OpenAI-compatible server with the timing of a real one, and no GPU.",
     "profiles": "Server profiles: list them, show what they stand for, check them.",
+    "locust": "Start Locust with a form for ladders of load on LLM servers, and a page of their charts.",
+    "serve": "Serve the API and the page: runs on request and by schedule, their results and history.",
     "doctor": "Check this client against a server of known truth, and what a target can do.",
 }
 """In the order of the help, with the first line of each one's own; each is a module that registers itself."""

@@ -1,0 +1,174 @@
+"""Locust from our options: the page and the ladders that it starts, or one ladder without a page."""
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import gevent
+import locust
+from gevent.event import Event
+from locust.env import Environment
+from locust.log import setup_logging
+from locust.runners import LocalRunner, MasterRunner
+from locust.stats import stats_history
+
+from loadgen.core.errors import ConfigError, ExitCode, LoadgenError
+from loadgen.locustio.form import fields_of, options_from, shown_url
+from loadgen.locustio.swarm.conducting import Conductor
+from loadgen.locustio.swarm.guard import guard
+from loadgen.locustio.swarm.parser import parsed_options
+from loadgen.locustio.swarm.routes import PREFIX, add_routes
+from loadgen.locustio.swarm.state import LadderState
+from loadgen.locustio.swarm.tables import TAB, TABLE, add_counts
+from loadgen.locustio.swarm.user import LLM, Ladder
+from loadgen.options.fields import parse_listen
+from loadgen.options.locust import LocustOptions
+
+_LOOK_S = 0.1
+_NO_ADDRESS = ("127.0.0.1", 0)
+
+
+def run(options: LocustOptions) -> int:
+    """Runs until the ladder is over, or the page is closed by a signal; the exit code is that of `loadgen sweep`.
+
+    Raises LoadgenError for what cannot be started.
+    """
+    setup_logging("WARNING" if options.quiet else "INFO")
+    return _Session(options).run()
+
+
+class _Session:
+    """One master, or one process by itself, with what it conducts."""
+
+    def __init__(self, options: LocustOptions) -> None:
+        self._options = options
+        self._state = LadderState()
+        port = options.prometheus_port
+        metrics = _NO_ADDRESS if port is None else parse_listen(port)
+        self._conductor = Conductor(self._heard, metrics=metrics)
+        self._asked_to_end, self._over = Event(), Event()
+        self._environment = Environment(
+            user_classes=[LLM],
+            shape_class=Ladder(self._state, lambda: 1),
+            locustfile="loadgen",
+            host=shown_url(options),
+            parsed_options=parsed_options(fields_of(options)),
+            events=locust.events,
+        )
+        self._runner: LocalRunner | MasterRunner = self._environment.create_local_runner()
+        locust.events.test_stopping.add_listener(self._stop_ladder)
+
+    def run(self) -> int:
+        """See `run`."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            gevent.signal_handler(number, self._interrupt)
+        try:
+            self._conductor.start()
+            gevent.spawn(stats_history, self._runner)
+            return self._headless() if self._options.headless else self._with_page()
+        finally:
+            self._runner.quit()
+            self._conductor.close()
+
+    def _headless(self) -> int:
+        wrong = self._start({})
+        if wrong is not None:
+            raise ConfigError(wrong)
+        self._runner.start_shape()
+        self._over.wait()
+        ended = self._state.ended or {}
+        if not self._options.quiet:
+            print(ended.get("document" if self._options.json_output else "text") or "", end="")  # noqa: T201
+        for line in (ended.get("error"), *(f"gate failed: {gate}" for gate in ended.get("failed_gates", ()))):
+            if line:
+                _say(line)
+        if not self._options.quiet and ended.get("path"):
+            _say(f"saved in {ended['path']}")
+        return int(ended.get("code", ExitCode.INVALID_MEASUREMENT))
+
+    def _with_page(self) -> int:
+        options = self._options
+        _check_port(options.web_host, options.port)
+        web = self._environment.create_web_ui(host=options.web_host, port=options.port, delayed_start=True)
+        web.template_args |= {
+            "extended_tabs": [TAB],
+            "extended_tables": [TABLE],
+            "extended_csv_files": [
+                {"href": f".{PREFIX}/report?download", "title": "Download LLM report (HTML)"},
+                {"href": f".{PREFIX}/result", "title": "Download LLM results (JSON)"},
+                {"href": f".{PREFIX}/", "title": "LLM page: charts by level, verdict"},
+            ],
+        }
+        assert web.app is not None
+        guard(web.app, login=_login(options.web_login_env), loopback=options.web_login_env is None)
+        add_routes(web.app, self._state, metrics_url=lambda: self._conductor.metrics_url, start=self._start)
+        web.start()
+        while web.server is None or not web.server.started:
+            gevent.sleep(_LOOK_S)
+            if web.greenlet is not None and web.greenlet.dead:
+                raise ConfigError(f"--port: {options.web_host}:{options.port} cannot be listened on")
+        _say(f"Locust's page: http://{options.web_host}:{web.server.server_port}/")
+        self._asked_to_end.wait()
+        interrupted = self._state.busy
+        if interrupted:
+            self._over.wait()
+        web.stop()
+        return int(ExitCode.INTERRUPTED if interrupted else ExitCode.DONE)
+
+    def _start(self, form: Mapping[str, str]) -> str | None:
+        """Begins a ladder; what is wrong with the form, where something is."""
+        if self._state.busy:
+            return "a ladder is under way; stop it first, and wait until it has ended"
+        try:
+            options = options_from(form, self._options)
+            self._over.clear()
+            self._state.start()
+            self._conductor.ladder(options.given())
+        except (LoadgenError, RuntimeError) as fault:
+            return str(fault)
+        return None
+
+    def _heard(self, event: Mapping[str, Any]) -> None:
+        if event["event"] == "progress" and self._state.level is not None:
+            add_counts(self._runner.stats, self._state.level["title"], event["counts"])
+        self._state.take(event)
+        if event["event"] == "ended":
+            self._environment.host = shown_url(self._options)
+            self._over.set()
+
+    def _stop_ladder(self, **_: object) -> None:
+        if self._state.busy:
+            self._state.stopping()
+            self._conductor.stop()
+
+    def _interrupt(self) -> None:
+        if self._state.busy:
+            self._stop_ladder()
+        self._asked_to_end.set()
+
+
+def _login(variable: str | None) -> tuple[str, str] | None:
+    if variable is None:
+        return None
+    user, colon, password = os.environ.get(variable, "").partition(":")
+    if not (user and colon and password):
+        raise ConfigError(f"--web-login-env: expected USER:PASSWORD in the environment variable {variable}")
+    return user, password
+
+
+def _check_port(host: str, port: int) -> None:
+    """Raises ConfigError for one that cannot be had, which Locust would only log."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as fault:
+            raise ConfigError(f"--port: {host}:{port} cannot be listened on: {fault.strerror or fault}") from None
+
+
+def _say(line: str) -> None:
+    print(f"loadgen: {line}", file=sys.stderr, flush=True)  # noqa: T201

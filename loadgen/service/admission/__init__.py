@@ -1,0 +1,1 @@
+"""What a run may ask for: which servers, which files, how much load."""

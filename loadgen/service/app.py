@@ -1,0 +1,122 @@
+"""The application: routes, problems as RFC 9457 has them, and the headers of every answer."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from loadgen import __version__
+from loadgen.core.errors import LoadgenError
+from loadgen.service.body_limit import BodyLimit
+from loadgen.service.problems import FieldProblem, Problem, invalid
+from loadgen.service.routes import events, operations, runs
+from loadgen.service.routes.common import PROBLEM_TYPE
+from loadgen.service.services import Services
+
+LOG = logging.getLogger("loadgen.service")
+
+_ROUTERS = (runs.router, runs.experiments, events.router, operations.router)
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none';"
+    " object-src 'none'; img-src 'self' data:",
+    "Cache-Control": "no-store",
+}
+_DESCRIPTION = (
+    "Runs, sweeps, capacity tests and experiments against OpenAI-compatible servers: asked for, scheduled, followed,"
+    " kept. Errors are problems as in RFC 9457. Lists are paged by cursor."
+)
+
+
+def application(services: Services) -> FastAPI:
+    """The application over these services; it starts and stops them with itself."""
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        services.start()
+        yield
+        services.stop()
+
+    app = FastAPI(
+        title="Loadgen",
+        version=__version__,
+        description=_DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/v1/openapi.json",
+        separate_input_output_schemas=False,
+    )
+    app.state.services = services
+    for router in _ROUTERS:
+        app.include_router(router)
+    app.add_exception_handler(Problem, _on_problem)
+    app.add_exception_handler(LoadgenError, _on_fault)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(Exception, _on_bug)
+    app.add_middleware(BodyLimit, most_bytes=services.options.max_body, answer=answer_of)
+    app.middleware("http")(_with_headers)
+    return app
+
+
+def answer_of(problem: Problem) -> JSONResponse:
+    """The answer that says it."""
+    body = {
+        "type": f"urn:loadgen:problem:{problem.kind}",
+        "title": problem.status.phrase,
+        "status": int(problem.status),
+        "detail": problem.detail,
+        "errors": [{"pointer": error.pointer, "detail": error.detail} for error in problem.errors],
+    }
+    return JSONResponse(body, status_code=problem.status, media_type=PROBLEM_TYPE, headers=problem.headers)
+
+
+async def _with_headers(request: Request, call_next) -> Response:  # type: ignore[no-untyped-def]
+    response: Response = await call_next(request)
+    for name, value in _HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+async def _on_problem(_request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, Problem)
+    return answer_of(problem)
+
+
+async def _on_fault(_request: Request, fault: Exception) -> Response:
+    return answer_of(invalid(str(fault)))
+
+
+async def _on_invalid(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    fields = []
+    for each in error.errors():
+        place, *keys = each["loc"] or ("body",)
+        pointer = "".join(f"/{key}" for key in keys) if place == "body" else f"{place}:{'.'.join(map(str, keys))}"
+        fields.append(FieldProblem(pointer=pointer, detail=str(each["msg"]).removeprefix("Value error, ")))
+    return answer_of(invalid("fields or parameters that are not right", *fields))
+
+
+async def _on_http(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    status = HTTPStatus(error.status_code)
+    kind = {404: "not-found", 405: "method-not-allowed"}.get(status, "bad-request")
+    headers = dict(error.headers or {})
+    return answer_of(Problem(status=status, kind=kind, detail=status.description, headers=headers))
+
+
+async def _on_bug(request: Request, fault: Exception) -> Response:
+    LOG.error("a request failed", exc_info=fault, extra={"path": request.scope.get("path")})
+    return answer_of(
+        Problem(status=HTTPStatus.INTERNAL_SERVER_ERROR, kind="internal", detail="a fault of the service; see its log")
+    )

@@ -1,0 +1,54 @@
+"""`python -m loadgen.service.child`: takes one order, carries it out, tells of it in lines of JSON.
+
+The end of standard input is the order to stop, which comes by itself when the service dies. What libraries print goes
+to standard error, which the service keeps as the run's log.
+"""
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import msgspec
+
+from loadgen.core.errors import ExitCode
+from loadgen.service.admission.addresses import AllowList
+from loadgen.service.admission.guard import guard_connections
+from loadgen.service.child.perform import perform
+from loadgen.service.child.telling import Teller
+from loadgen.service.jobs.order import Order, Outcome, begin, save_outcome
+
+
+def main() -> None:
+    """From the order to the outcome. Without an order, and when another process has begun on it, nothing is done."""
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    teller = Teller(os.dup(1))
+    os.dup2(2, 1)
+    line = sys.stdin.buffer.readline()
+    if not line.endswith(b"\n"):
+        return
+    order = msgspec.json.decode(line, type=Order)
+    folder = Path(order.folder)
+    if not begin(folder):
+        return
+    guard_connections(AllowList.parse(order.allowed_hosts))
+    threading.Thread(target=_stop_when_told, name="orders", daemon=True).start()
+    try:
+        outcome = perform(order, teller)
+    except KeyboardInterrupt:  # before anything could be stopped in order
+        outcome = Outcome(exit_code=ExitCode.INTERRUPTED, message="stopped before the first request")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    save_outcome(folder, outcome)
+    teller.tell("ended", exit_code=outcome.exit_code)
+
+
+def _stop_when_told() -> None:
+    """Each line is an order to stop, the second one at once; so is the end."""
+    for _ in sys.stdin.buffer:
+        os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+if __name__ == "__main__":
+    main()

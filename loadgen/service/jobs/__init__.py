@@ -1,0 +1,1 @@
+"""Runs as jobs: queued, executed by a process each, brought to an end whatever happens to whom."""

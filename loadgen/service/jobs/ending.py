@@ -1,0 +1,58 @@
+"""How a run ends: its last state, and in the same transaction all that follows from it."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection
+
+from loadgen.service.jobs.order import Outcome, artefact_in, load_outcome
+from loadgen.service.jobs.queue import load, move
+from loadgen.service.jobs.states import AT_WORK, Reason, State, ending_of
+
+_LONGEST_MESSAGE = 2000
+
+Follow = Callable[[Connection, dict[str, Any], Outcome | None, int], None]
+"""What follows from an end: gets the run as it is then, its outcome if there is one, and the instant."""
+
+
+def conclude(
+    connection: Connection,
+    run: dict[str, Any],
+    folder: Path,
+    at_unix_ms: int,
+    *,
+    stopped_for: Reason | None,
+    follow: Sequence[Follow],
+    lost: str = "the process that measured ended without an outcome",
+) -> State | None:
+    """Takes in what the process of a run left, complete or not; None when the run had ended already."""
+    outcome = load_outcome(folder)
+    row = load(connection, run["id"])
+    if row is None:
+        return None
+    asked = row["cancel_unix_ms"] is not None
+    values: dict[str, Any] = {"artefact": artefact_in(folder)}
+    if outcome is None:
+        state = State.CANCELLED if asked else State.INTERRUPTED
+        reason: Reason | None = Reason.ASKED if asked else stopped_for or Reason.CHILD_LOST
+        values["message"] = lost
+    else:
+        state, reason = ending_of(outcome.exit_code, asked=asked, stopped_for=stopped_for)
+        message = outcome.message or "; ".join(outcome.gates) or None
+        values |= {
+            "artefact": outcome.artefact or values["artefact"],
+            "exit_code": outcome.exit_code,
+            "valid": outcome.valid,
+            "gate_failed": bool(outcome.gates),
+            "result": outcome.result or None,
+            "message": None if message is None else message[:_LONGEST_MESSAGE],
+        }
+    moved = move(connection, run["id"], state, at_unix_ms, expected=AT_WORK, reason=reason, child=None, **values)
+    if not moved:
+        return None
+    ended = load(connection, run["id"])
+    assert ended is not None
+    for each in follow:
+        each(connection, ended, outcome, at_unix_ms)
+    return state

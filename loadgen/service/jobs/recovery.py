@@ -1,0 +1,69 @@
+"""Runs whose service is gone: begun again when nothing was sent, else brought to their end, never run twice."""
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, update
+
+from loadgen.service.clock import Clock
+from loadgen.service.jobs.order import has_begun
+from loadgen.service.jobs.process import kill_stored, still_lives
+from loadgen.service.jobs.queue import move
+from loadgen.service.jobs.states import AT_WORK, Reason, State
+from loadgen.service.store.tables import leases, runs
+
+_MOST_ATTEMPTS = 5
+ORPHAN_LIMIT_S = 180.0
+
+
+def adopt(connection: Connection, run_id: str, owner: str) -> None:
+    """This service sees to the run from now on."""
+    connection.execute(update(runs).where(runs.c.id == run_id).values(owner=owner))
+    connection.execute(update(leases).where(leases.c.run_id == run_id).values(owner=owner))
+
+
+def was_never_begun(run: dict[str, Any], folder: Path) -> bool:
+    """Whether nothing can have been sent and nothing will be.
+
+    An order is given only after the process was noted, and a process that has its order says in the folder that it
+    begins. A folder that is not there although a process was noted is another machine's, which nobody can ask.
+    """
+    return run["child"] is None or (folder.is_dir() and not has_begun(folder))
+
+
+def begin_again(connection: Connection, run: dict[str, Any], at_unix_ms: int) -> State:
+    """Back into the queue, at its old place; not for ever."""
+    if run["attempts"] >= _MOST_ATTEMPTS:
+        message = f"the service was lost {run['attempts']} times before it could begin"
+        move(
+            connection,
+            run["id"],
+            State.FAILED,
+            at_unix_ms,
+            expected=AT_WORK,
+            reason=Reason.SERVICE_LOST,
+            message=message,
+        )
+        return State.FAILED
+    state = State.QUEUED if run["cancel_unix_ms"] is None else State.CANCELLED
+    reason = None if state is State.QUEUED else Reason.ASKED
+    move(connection, run["id"], state, at_unix_ms, expected=AT_WORK, owner=None, child=None, reason=reason)
+    return state
+
+
+class Orphans:
+    """Processes that outlived their service. They end by themselves; one that does not is ended."""
+
+    def __init__(self, clock: Clock, limit_s: float = ORPHAN_LIMIT_S) -> None:
+        self._clock, self._limit_s = clock, limit_s
+        self._since_s: dict[str, float] = {}
+
+    def has_ended(self, run: dict[str, Any]) -> bool:
+        """Whether the process of an adopted run is gone by now."""
+        if not still_lives(run["child"]):
+            self._since_s.pop(run["id"], None)
+            return True
+        since_s = self._since_s.setdefault(run["id"], self._clock.monotonic_s())
+        if self._clock.monotonic_s() - since_s > self._limit_s:
+            kill_stored(run["child"])
+        return False

@@ -1,0 +1,1 @@
+"""The API: each module translates between HTTP and one part of the service."""

@@ -1,0 +1,41 @@
+"""Health and readiness, for whoever watches over the service. No key is needed, and nothing is told but that."""
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+
+from loadgen.core.errors import StoreError
+from loadgen.service.routes.common import PROBLEM_TYPE, Parts
+from loadgen.service.wire import ProblemView
+
+router = APIRouter(tags=["operations"])
+
+
+@router.get("/healthz", responses={200: {"description": "The process answers."}})
+def health() -> dict[str, str]:
+    """Whether the process answers."""
+    return {"status": "ok"}
+
+
+@router.get(
+    "/readyz", responses={503: {"model": ProblemView, "content": {PROBLEM_TYPE: {}}, "description": "Not yet."}}
+)
+def readiness(parts: Parts) -> JSONResponse:
+    """Whether the database answers and runs are worked on."""
+    try:
+        parts.database.check()
+    except StoreError as fault:
+        return _not_ready(str(fault))
+    if parts.closing.is_set():
+        return _not_ready("the service ends")
+    return JSONResponse({"status": "ok"}) if parts.works else _not_ready("runs are not worked on")
+
+
+def _not_ready(detail: str) -> JSONResponse:
+    body = {
+        "type": "urn:loadgen:problem:not-ready",
+        "title": "Service Unavailable",
+        "status": 503,
+        "detail": detail,
+        "errors": [],
+    }
+    return JSONResponse(body, status_code=503, media_type=PROBLEM_TYPE)

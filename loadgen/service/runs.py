@@ -1,0 +1,257 @@
+"""Runs as people ask for them: queued once, listed, shown, cancelled."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, and_, delete, insert, or_, select
+from sqlalchemy.exc import IntegrityError
+
+from loadgen.adapters.store.run_folder import new_run_id
+from loadgen.service.admission.admit import Admitted, Asked, admit, with_files
+from loadgen.service.admission.limits import Limits
+from loadgen.service.admission.policy import Policy
+from loadgen.service.clock import Clock, rfc3339
+from loadgen.service.jobs import queue
+from loadgen.service.jobs.hub import Hub
+from loadgen.service.jobs.order import OUT, Order
+from loadgen.service.jobs.states import AT_WORK, State
+from loadgen.service.problems import conflict, invalid, not_found
+from loadgen.service.store.database import Database
+from loadgen.service.store.tables import events, idempotency, runs
+from loadgen.service.wire import Naming, RunDetail, RunRequest, RunView, Waiting
+
+_REMEMBERED_MS = 7 * 24 * 3600 * 1000
+_LONGEST_KEY = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """Which runs of all."""
+
+    kind: str | None = None
+    state: State | None = None
+    schedule_id: str | None = None
+    name: str | None = None
+    label: tuple[str, str] | None = None
+
+
+class Runs:
+    """The runs in the database, and what makes them."""
+
+    def __init__(self, database: Database, clock: Clock, policy: Policy, hub: Hub, folder: Path) -> None:
+        self._database, self._clock, self._policy, self._hub = database, clock, policy, hub
+        self.folder = folder
+
+    def admitted(self, asked: Asked, limits: Limits) -> Admitted:
+        """Checks what is asked for. Raises Problem."""
+        return admit(asked, self._policy, limits)
+
+    def ask(self, request: RunRequest, *, principal: str, limits: Limits, key: str | None = None) -> tuple[str, bool]:
+        """Queues a run; returns its id, and whether it is new. Asked again with the same key it is the same run.
+
+        Raises Problem for what may not be, and for a key that was used for something else.
+        """
+        if key is not None and not (0 < len(key) <= _LONGEST_KEY and key.isprintable()):
+            raise invalid(f"Idempotency-Key: expected up to {_LONGEST_KEY} printable characters")
+        print_of_it = _fingerprint(request)
+        if key is not None and (known := self._asked_before(principal, key, print_of_it)) is not None:
+            return known, False
+        asked = asked_of(request)
+        admitted = self.admitted(asked, limits)
+        try:
+            with self._database.write() as connection:
+                run_id = self.add(connection, request, asked, admitted, principal=principal)
+                if key is not None:
+                    self._remember(connection, principal, key, print_of_it, run_id)
+        except IntegrityError:  # two at once with one key
+            known = None if key is None else self._asked_before(principal, key, print_of_it)
+            if known is None:
+                raise
+            return known, False
+        self._hub.tell()
+        return run_id, True
+
+    def add(
+        self,
+        connection: Connection,
+        request: RunRequest,
+        asked: Asked,
+        admitted: Admitted,
+        *,
+        principal: str,
+        schedule_id: str | None = None,
+        fire_at_unix_ms: int | None = None,
+    ) -> str:
+        """Queues what was admitted, within a transaction of the caller's."""
+        now = self._clock.now_unix_ms()
+        run_id = new_run_id(now * 1_000_000)
+        queue.enqueue(
+            connection,
+            now,
+            id=run_id,
+            kind=asked.kind,
+            name=request.name,
+            labels=dict(request.labels),
+            target=admitted.target,
+            options=dict(asked.options),
+            lease_keys=admitted.lease_keys,
+            time_limit_s=admitted.time_limit_s,
+            created_by=principal,
+            schedule_id=schedule_id,
+            fire_at_unix_ms=fire_at_unix_ms,
+        )
+        return run_id
+
+    def order_for(self, run: Mapping[str, Any], folder: Path) -> Order:
+        """The order of a run, checked once more: settings may have changed since. Raises LoadgenError or Problem."""
+        asked = Asked(kind=run["kind"], target=_asked_target(run), options=run["options"])
+        admitted = admit(asked, self._policy, self._policy.limits)
+        options = with_files(asked.kind, asked.options, self._policy.files)
+        if asked.kind != "experiment":
+            options |= {"url": admitted.target["url"], "name": run["name"], "label": dict(run["labels"])}
+        return Order(
+            run_id=run["id"],
+            kind=asked.kind,
+            options=options,
+            folder=str(folder.resolve()),
+            allowed_hosts=list(self._policy.hosts.text),
+        )
+
+    def row(self, run_id: str) -> dict[str, Any]:
+        """All columns. Raises Problem when there is no such run."""
+        with self._database.read() as connection:
+            row = queue.load(connection, run_id)
+        if row is None:
+            raise not_found("run")
+        return row
+
+    def detail(self, run_id: str) -> RunDetail:
+        """One run. Raises Problem."""
+        with self._database.read() as connection:
+            row = queue.load(connection, run_id)
+            if row is None:
+                raise not_found("run")
+            state = State(row["state"])
+            waiting = Waiting(**queue.waits_for(connection, row)) if state is State.QUEUED else None
+            progress = None
+            if state in AT_WORK:
+                progress = connection.execute(
+                    select(events.c.data)
+                    .where(events.c.run_id == run_id, events.c.kind == "progress")
+                    .order_by(events.c.seq.desc())
+                    .limit(1)
+                ).scalar_one_or_none()
+        return RunDetail(**view_of(row).model_dump(), waiting=waiting, progress=progress)
+
+    def page(self, filters: Filters, *, before: str | None, limit: int) -> tuple[list[RunView], str | None]:
+        """The newest runs before that one, and the cursor of the page behind."""
+        wanted = [
+            column == value
+            for column, value in (
+                (runs.c.kind, filters.kind),
+                (runs.c.state, filters.state),
+                (runs.c.schedule_id, filters.schedule_id),
+            )
+            if value is not None
+        ]
+        if filters.name is not None:
+            wanted.append(runs.c.name.icontains(filters.name, autoescape=True))
+        if filters.label is not None:
+            name, value = filters.label
+            wanted.append(runs.c.labels[name].as_string() == value)
+        with self._database.read() as connection:
+            if before is not None:
+                found = connection.execute(
+                    select(runs.c.created_unix_ms, runs.c.id).where(runs.c.id == before)
+                ).one_or_none()
+                if found is None:
+                    raise invalid("cursor: expected one that a page gave as next")
+                at, last = found
+                wanted.append(or_(runs.c.created_unix_ms < at, and_(runs.c.created_unix_ms == at, runs.c.id < last)))
+            rows = (
+                connection.execute(
+                    select(runs)
+                    .where(*wanted)
+                    .order_by(runs.c.created_unix_ms.desc(), runs.c.id.desc())
+                    .limit(limit + 1)
+                )
+                .mappings()
+                .all()
+            )
+        items = [view_of(dict(row)) for row in rows[:limit]]
+        return items, items[-1].id if len(rows) > limit else None
+
+    def cancel(self, run_id: str) -> None:
+        """Asks for a run's end. Raises Problem when there is no such run, or when it has ended."""
+        with self._database.write() as connection:
+            before = queue.load(connection, run_id)
+            if before is None:
+                raise not_found("run")
+            state = queue.ask_to_cancel(connection, run_id, self._clock.now_unix_ms())
+            if State(before["state"]) is state and state not in AT_WORK:
+                raise conflict(f"the run is {state} already")
+        self._hub.tell()
+
+    def _asked_before(self, principal: str, key: str, fingerprint: str) -> str | None:
+        with self._database.read() as connection:
+            row = connection.execute(
+                select(idempotency.c.fingerprint, idempotency.c.resource_id).where(
+                    idempotency.c.principal == principal, idempotency.c.idempotency_key == key
+                )
+            ).one_or_none()
+        if row is None:
+            return None
+        if row.fingerprint != fingerprint:
+            raise invalid("Idempotency-Key: was used for another request")
+        return str(row.resource_id)
+
+    def _remember(self, connection: Connection, principal: str, key: str, fingerprint: str, run_id: str) -> None:
+        now = self._clock.now_unix_ms()
+        connection.execute(delete(idempotency).where(idempotency.c.created_unix_ms < now - _REMEMBERED_MS))
+        connection.execute(
+            insert(idempotency).values(
+                principal=principal,
+                idempotency_key=key,
+                fingerprint=fingerprint,
+                resource_id=run_id,
+                created_unix_ms=now,
+            )
+        )
+
+
+def asked_of(request: RunRequest) -> Asked:
+    """What a request asks for."""
+    target = {} if request.target is None else request.target.model_dump(exclude_none=True)
+    return Asked(kind=request.kind, target=target, options=request.options, time_limit_s=request.time_limit_s)
+
+
+def view_of(row: Mapping[str, Any]) -> RunView:
+    """A row as it is shown."""
+    shown = {name: row[name] for name in RunView.model_fields if name in row}
+    return RunView(
+        **shown,
+        created_at=rfc3339(row["created_unix_ms"]) or "",
+        started_at=rfc3339(row["started_unix_ms"]),
+        ended_at=rfc3339(row["ended_unix_ms"]),
+        cancel_asked_at=rfc3339(row["cancel_unix_ms"]),
+    )
+
+
+def results_in(folder: Path, row: Mapping[str, Any]) -> Path | None:
+    """The folder of a run's results; None where there is none, or none any more."""
+    if row["artefact"] is None or row["files_removed"]:
+        return None
+    return folder / str(row["id"]) / OUT / str(row["artefact"])
+
+
+def _asked_target(run: Mapping[str, Any]) -> dict[str, str]:
+    target = dict(run["target"])
+    return {"profile": target["profile"]} if "profile" in target else target
+
+
+def _fingerprint(request: Naming) -> str:
+    return sha256(json.dumps(request.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()

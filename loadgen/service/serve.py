@@ -1,0 +1,61 @@
+"""The service as a process: listens, works, ends in order."""
+
+import os
+import socket
+import threading
+from collections.abc import Callable
+
+import uvicorn
+
+from loadgen.core.errors import ConfigError
+from loadgen.options.serve import ServeOptions
+from loadgen.service.app import application
+from loadgen.service.logs import set_up_logs
+from loadgen.service.services import build
+
+_NICE = 5
+_SHUTDOWN_S = 5
+_KEEP_ALIVE_S = 15
+_BACKLOG = 512
+
+
+def serve(options: ServeOptions, *, listening: Callable[[str], None]) -> None:
+    """Serves until a signal to stop. Raises ConfigError and StoreError. `listening` is told the URL."""
+    set_up_logs(options.log_level)
+    services = build(options)
+    sock = _bound(options)
+    host, port = sock.getsockname()[:2]
+    config = uvicorn.Config(
+        application(services),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_SHUTDOWN_S,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        lifespan="on",
+        proxy_headers=False,
+    )
+    listening(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    try:
+        uvicorn.Server(config).run(sockets=[sock])
+    finally:
+        sock.close()
+
+
+def _bound(options: ServeOptions) -> socket.socket:
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    sock = socket.socket(family)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((options.host, options.port))
+        sock.listen(_BACKLOG)
+    except OSError as fault:
+        sock.close()
+        raise ConfigError(f"--port: {options.host}:{options.port} cannot be listened on: {fault.strerror}") from None
+    return sock
+
+
+def yield_to_runs() -> None:
+    """Lets this thread, and those that it starts, step back behind the processes that measure. Where that can be."""
+    if hasattr(os, "setpriority"):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)

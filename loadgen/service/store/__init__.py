@@ -1,0 +1,1 @@
+"""What the service keeps in its database: SQLite, or PostgreSQL by URL."""

@@ -1,0 +1,187 @@
+"""What the API takes and gives, as JSON. `docs/service.md` and the OpenAPI document are made of this."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic.config import JsonDict
+
+from loadgen.adapters.servers.redaction import holds_secret
+from loadgen.service.jobs.states import State
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
+LabelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,62}$")]
+LabelValue = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Labels = Annotated[dict[LabelName, LabelValue], Field(max_length=32)]
+Kind = Literal["run", "sweep", "capacity", "experiment"]
+Instant = Annotated[str, Field(description="RFC 3339, UTC", examples=["2026-01-31T12:00:00.000Z"])]
+
+_RUN_EXAMPLE: JsonDict = {
+    "kind": "run",
+    "target": {"url": "http://127.0.0.1:8000"},
+    "options": {"concurrency": 8, "num_requests": 200, "slo": "ttft=500ms,tpot=50ms"},
+    "name": "after the upgrade",
+    "labels": {"team": "search"},
+}
+_EXPERIMENT_EXAMPLE: JsonDict = {
+    "name": "does it pay",
+    "options": {
+        "name": "does it pay",
+        "workload": {"synthetic": {"input_tokens": 64, "output_tokens": 32}, "ignore_eos": True},
+        "load": {"concurrency": [1, 8]},
+        "level": {"num_requests": 50},
+        "arms": {"baseline": {"url": "http://127.0.0.1:8000"}, "eagle3": {"url": "http://127.0.0.1:8001"}},
+    },
+}
+
+
+class Body(BaseModel):
+    """What is sent: a field that is not known is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class View(BaseModel):
+    """What is given: clients pass over fields that they do not know."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Target(Body):
+    """The server under test: by URL, or by the name of a target in the settings or of a server profile."""
+
+    url: str | None = Field(None, max_length=2000, examples=["http://127.0.0.1:8000"])
+    profile: str | None = Field(None, max_length=100)
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.url is None) == (self.profile is None):
+            raise ValueError("expected one of url and profile")
+        return self
+
+
+class Naming(Body):
+    """What people call a run."""
+
+    name: Name | None = None
+    labels: Labels = {}
+    time_limit_s: float | None = Field(None, gt=0, le=30 * 86400, description="The run is stopped in order after it.")
+
+    @model_validator(mode="after")
+    def _public(self) -> Self:
+        if any(holds_secret(text) for text in (self.name or "", *self.labels.values())):
+            raise ValueError("a secret does not belong in a name or a label")
+        return self
+
+
+class RunRequest(Naming):
+    """`options` are those of the command of that kind, with underscores; of an experiment, its file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": [_RUN_EXAMPLE]})
+
+    kind: Kind
+    target: Target | None = None
+    options: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _target_where_needed(self) -> Self:
+        if (self.target is None) != (self.kind == "experiment"):
+            raise ValueError(
+                "expected a target for a run, a sweep or a capacity; an experiment names its servers itself"
+            )
+        return self
+
+
+class ExperimentRequest(Naming):
+    """An experiment: `options` is what its file would hold, with `url` arms, or simulated ones."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": [_EXPERIMENT_EXAMPLE]})
+
+    options: dict[str, Any]
+
+
+class RunView(View):
+    """A run, and how far it is. `result` has its main figures once it has some; all of them are in the summary."""
+
+    id: str
+    kind: Kind
+    state: State
+    name: str | None
+    labels: dict[str, str]
+    target: dict[str, str]
+    options: dict[str, Any]
+    time_limit_s: float | None
+    created_by: str
+    created_at: Instant
+    started_at: Instant | None
+    ended_at: Instant | None
+    cancel_asked_at: Instant | None
+    schedule_id: str | None
+    reason: str | None = Field(description="Why it did not complete, from a closed set.")
+    message: str | None
+    exit_code: int | None = Field(description="That of the command line for the same run.")
+    valid: bool | None
+    gate_failed: bool | None
+    result: dict[str, Any] | None
+    files_removed: bool
+    last_event: int
+
+
+class Waiting(View):
+    """Why a queued run waits: how many are before it, and which runs use or will use its servers first."""
+
+    position: int
+    runs: list[str]
+
+
+class RunDetail(RunView):
+    """One run."""
+
+    waiting: Waiting | None
+    progress: dict[str, Any] | None = Field(description="The latest progress event, while it is at work.")
+
+
+class RunPage(View):
+    """Some runs, the newest first. `next` is the cursor of the page behind, null at the end."""
+
+    items: list[RunView]
+    next: str | None
+
+
+class EventView(View):
+    """One event of a run."""
+
+    id: int
+    at: Instant
+    kind: str
+    data: dict[str, Any]
+
+
+class ProblemField(View):
+    """One field that is wrong."""
+
+    pointer: str
+    detail: str
+
+
+class ProblemView(View):
+    """RFC 9457. `type` ends in a word from a closed set."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "urn:loadgen:problem:not-found",
+                    "title": "Not Found",
+                    "status": 404,
+                    "detail": "no such run",
+                    "errors": [],
+                }
+            ]
+        }
+    )
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[ProblemField] = []

@@ -24,7 +24,7 @@ def capacity(options: CapacityOptions) -> None:
     capacity, 1 when not even the first level meets the objectives.
     """
     # Help, and a mistake in an option, need none of these.
-    from loadgen.cli.output import metrics_page, width_of
+    from loadgen.cli.output import watched, width_of
     from loadgen.cli.progress import RunProgress
     from loadgen.report.terminal import capacity_text
     from loadgen.report.words import asked
@@ -37,7 +37,7 @@ def capacity(options: CapacityOptions) -> None:
         if shown:
             tell(f"{options.variable.replace('-', ' ')} {asked(probe.level)}: {probe.verdict}: {probe.why}")
 
-    with metrics_page(options, quiet=options.quiet) as watch:
+    with watched(options, options.endpoint, quiet=options.quiet) as watch:
         with Reading("reading the data") as reading:
             progress = reading if shown else None
             found = asyncio.run(find_capacity(options, display=display, told=told, progress=progress, watch=watch))

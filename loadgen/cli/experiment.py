@@ -11,7 +11,7 @@ import typer
 
 from loadgen.adapters.store.files import reason
 from loadgen.cli.experiment_progress import ExperimentProgress
-from loadgen.cli.output import metrics_page, width_of
+from loadgen.cli.output import watched, width_of
 from loadgen.cli.reading import Reading
 from loadgen.cli.usage import ArgumentsCommand, PlainGroup
 from loadgen.cli.writing import as_document, show, tell, write
@@ -81,6 +81,14 @@ def run(
         str | None,
         typer.Option("--prometheus-linger", metavar="TIME", help="Time for which metrics stay after the end."),
     ] = None,
+    otlp_endpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--otlp-endpoint",
+            metavar="URL",
+            help="Push metrics to a collector of OpenTelemetry by OTLP over HTTP; /v1/metrics is appended.",
+        ),
+    ] = None,
     no_progress: Annotated[bool, typer.Option("--no-progress", metavar="", help="No progress display.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", metavar="", help="Print nothing but errors.")] = False,
     as_json: Annotated[
@@ -94,9 +102,13 @@ def run(
     """
     experiment = load_experiment(file, variables=os.environ)
     display = ExperimentProgress(enabled=not (no_progress or quiet), silent=quiet)
-    metrics = {"prometheus_port": prometheus_port, "prometheus_linger": prometheus_linger}
+    metrics = {
+        "prometheus_port": prometheus_port,
+        "prometheus_linger": prometheus_linger,
+        "otlp_endpoint": otlp_endpoint,
+    }
     given = {name: value for name, value in metrics.items() if value is not None}
-    with metrics_page(resolve(MetricsOptions, given), quiet=quiet) as watch:
+    with watched(resolve(MetricsOptions, given), experiment.endpoint, quiet=quiet) as watch:
         with Reading("reading the data") as reading:
             finished = asyncio.run(
                 run_experiment(

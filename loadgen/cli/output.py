@@ -10,6 +10,7 @@ import typer
 from loadgen.cli.writing import as_document, show, tell
 from loadgen.cli.writing import width_of as width_of
 from loadgen.core.metrics.summary import Sweep
+from loadgen.core.request import Endpoint
 from loadgen.core.run import RunManifest
 from loadgen.options.metrics import MetricsOptions
 from loadgen.report.terminal import run_text, sweep_text
@@ -36,9 +37,12 @@ def show_sweep(sweep: Sweep, path: Path, *, manifest: RunManifest, as_json: bool
     show(f"{text}\nsaved in {path}\n")
 
 
-def metrics_page(options: MetricsOptions, *, quiet: bool) -> AbstractContextManager[Watch | None]:
-    """Serves the metrics that the options ask for until the block is left, and for the time that they are to stay."""
-    return watching(options.prometheus_port, options.prometheus_linger, _unheard if quiet else tell)
+def watched(options: MetricsOptions, endpoint: Endpoint, *, quiet: bool) -> AbstractContextManager[Watch | None]:
+    """Serves or pushes the metrics that the options ask for while the block lasts, and a page as long as it is to stay.
+
+    `endpoint` is the route that requests go to.
+    """
+    return watching(options, endpoint, _unheard if quiet else tell)
 
 
 def leave(ending: Ending) -> NoReturn:

@@ -17,14 +17,14 @@ def run(options: RunOptions) -> None:
     Leaves a run folder with every request's record, a summary, and a verdict on the measurement itself.
     """
     # Help, and a mistake in an option, need none of these.
-    from loadgen.cli.output import leave, metrics_page, show_run, width_of
+    from loadgen.cli.output import leave, show_run, watched, width_of
     from loadgen.cli.progress import RunProgress
     from loadgen.wiring.judge import ending_of
     from loadgen.wiring.run import run_once
 
     shown = not (options.no_progress or options.quiet)
     display = partial(RunProgress, enabled=shown)
-    with metrics_page(options, quiet=options.quiet) as watch:
+    with watched(options, options.endpoint, quiet=options.quiet) as watch:
         with Reading("reading the data") as reading:
             finished = asyncio.run(run_once(options, display=display, progress=reading if shown else None, watch=watch))
         if not options.quiet:

@@ -17,14 +17,14 @@ def sweep(options: SweepOptions) -> None:
     Each level is a run of its own in the sweep's folder; levels that are done stay when a later one fails.
     """
     # Help, and a mistake in an option, need none of these.
-    from loadgen.cli.output import leave, metrics_page, show_sweep, width_of
+    from loadgen.cli.output import leave, show_sweep, watched, width_of
     from loadgen.cli.progress import RunProgress
     from loadgen.wiring.judge import ending_of
     from loadgen.wiring.sweep import sweep_once
 
     shown = not (options.no_progress or options.quiet)
     display = partial(RunProgress, enabled=shown)
-    with metrics_page(options, quiet=options.quiet) as watch:
+    with watched(options, options.endpoint, quiet=options.quiet) as watch:
         with Reading("reading the data") as reading:
             ladder = asyncio.run(sweep_once(options, display=display, progress=reading if shown else None, watch=watch))
         if not options.quiet:

@@ -3,6 +3,7 @@
 import json
 import re
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic.config import JsonDict
@@ -116,6 +117,21 @@ def _listen_address(value: Any) -> Any:
     return value
 
 
+def _collector_url(url: str) -> str:
+    """Without a place for a secret: the URL is stored, and said when it cannot be reached."""
+    expected = "expected http://HOST[:PORT][/PATH] or https://…, without user, query and fragment"
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        known = False
+    if not known or not url.isascii() or not url.isprintable() or " " in url:
+        raise ValueError(expected)
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError(f"{expected}; a key is given by OTEL_EXPORTER_OTLP_HEADERS")
+    return url.rstrip("/")
+
+
 DURATION = BeforeValidator(_duration)
 DurationSeconds = Annotated[float, DURATION]
 JsonField = Annotated[dict[str, Any], BeforeValidator(_json_object)]
@@ -123,6 +139,7 @@ PublicJson = Annotated[JsonField, AfterValidator(_public)]
 VariableName = Annotated[str, AfterValidator(_variable)]
 Pairs = Annotated[dict[str, str], BeforeValidator(_pairs)]
 Headers = Annotated[dict[str, str], BeforeValidator(_headers)]
+CollectorUrl = Annotated[str, AfterValidator(_collector_url)]
 ListenAddress = Annotated[str, BeforeValidator(_listen_address)]
 Texts = Annotated[list[str], BeforeValidator(_texts)]
 OneInt = Annotated[int, BeforeValidator(_one_number)]

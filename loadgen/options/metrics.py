@@ -4,11 +4,11 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from loadgen.options.fields import DurationSeconds, ListenAddress, option
+from loadgen.options.fields import CollectorUrl, DurationSeconds, ListenAddress, option
 
 
 class MetricsOptions(BaseModel):
-    """Where metrics for Prometheus are served, and how long they stay."""
+    """Where metrics for Prometheus are served, and how long they stay; where they are pushed to."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -21,6 +21,13 @@ class MetricsOptions(BaseModel):
     )
     prometheus_linger: DurationSeconds = option(
         0.0, "Time for which metrics stay after the end, for a last scrape.", panel="Run", metavar="TIME", ge=0
+    )
+    otlp_endpoint: CollectorUrl | None = option(
+        None,
+        "Push metrics to a collector of OpenTelemetry by OTLP over HTTP; /v1/metrics is appended. Headers and other"
+        " settings are taken from OpenTelemetry's own variables, such as OTEL_EXPORTER_OTLP_HEADERS.",
+        panel="Run",
+        metavar="URL",
     )
 
     @model_validator(mode="after")

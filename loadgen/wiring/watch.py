@@ -1,20 +1,27 @@
-"""Metrics for Prometheus beside a command: from its options to a page, and what tells its series apart."""
+"""Metrics of a command while it runs: from its options to a page, and what tells its series apart."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from loadgen import __version__
-from loadgen.adapters.prometheus.families import Labels
+from loadgen.adapters.prometheus.capacity import EndedSearch
 from loadgen.adapters.prometheus.monitor import Monitor, WatchedRun
+from loadgen.adapters.prometheus.series import Labels
 from loadgen.adapters.prometheus.server import MetricsServer
+from loadgen.adapters.prometheus.upkeep import Upkeep
 from loadgen.adapters.store.files import Scrubber
+from loadgen.core.capacity.result import CapacityResult
+from loadgen.core.capacity.search import Search
+from loadgen.core.request import Endpoint
 from loadgen.core.run import Load, RunManifest
 from loadgen.core.units import duration_text
 from loadgen.options.fields import parse_listen
+from loadgen.options.metrics import MetricsOptions
+from loadgen.wiring.push import pushing
 from loadgen.wiring.session import Session
 
 _LONGEST_LABEL = 100
@@ -39,39 +46,60 @@ class Watch:
 
     def begin(self, session: Session, load: Load, *, origin_unix_ns: int) -> WatchedRun:
         """A run begins."""
+        return self.monitor.begin(self._labels(session), load, origin_unix_ns=origin_unix_ns)
+
+    def searched(self, session: Session, search: Search, result: CapacityResult) -> None:
+        """A search for a capacity is over, now."""
+        labels = self._labels(session)
+        self.monitor.searched(EndedSearch(labels=labels, search=search, result=result, ended_unix_s=time.time()))
+
+    def _labels(self, session: Session) -> Labels:
         facts, options, scrubber = session.facts, session.options, Scrubber(session.secrets)
-        labels = Labels(
+        return Labels(
             server=_label(self.arm_name or facts.engine or _UNKNOWN, scrubber),
             method=_label(self.method or _method(session.server_facts), scrubber),
             model=_label(facts.model, scrubber),
             workload=_label(_workload(options.trace, options.prompts), scrubber),
         )
-        return self.monitor.begin(labels, load, origin_unix_ns=origin_unix_ns)
 
 
 @contextmanager
-def watching(port: str | None, linger_s: float, tell: Callable[[str], None]) -> Iterator[Watch | None]:
-    """Serves metrics until the block is left and `linger_s` longer, which an interrupt cuts short.
+def watching(options: MetricsOptions, endpoint: Endpoint, tell: Callable[[str], None]) -> Iterator[Watch | None]:
+    """Serves or pushes metrics, as the options say, until the block is left. None where they ask for neither.
 
-    None without a port. Raises ConfigError when the port cannot be had. Does not linger when the block fails.
+    Raises ConfigError when the port cannot be had, or what a push needs is not there.
     """
-    if port is None:
+    if options.prometheus_port is None and options.otlp_endpoint is None:
         yield None
         return
     monitor = Monitor()
-    host, number = parse_listen(port)
-    server = MetricsServer(monitor, host=host, port=number)
-    try:
-        tell(f"metrics for Prometheus: {server.url}")
+    with (
+        closing(Upkeep(monitor.take_in)),
+        _serving(options, monitor, tell),
+        pushing(options.otlp_endpoint, monitor, endpoint=endpoint, tell=tell),
+    ):
         yield Watch(monitor=monitor)
-        if linger_s:
+
+
+@contextmanager
+def _serving(options: MetricsOptions, monitor: Monitor, tell: Callable[[str], None]) -> Iterator[None]:
+    """The page, until the block is left and for the time that it is to stay, which an interrupt cuts short.
+
+    It does not stay when the block fails.
+    """
+    if options.prometheus_port is None:
+        yield
+        return
+    host, number = parse_listen(options.prometheus_port)
+    with closing(MetricsServer(monitor, host=host, port=number)) as server:
+        tell(f"metrics for Prometheus: {server.url}")
+        yield
+        if options.prometheus_linger:
             try:
-                tell(f"metrics stay for {duration_text(linger_s)}; Ctrl-C ends that")
-                time.sleep(linger_s)
+                tell(f"metrics stay for {duration_text(options.prometheus_linger)}; Ctrl-C ends that")
+                time.sleep(options.prometheus_linger)
             except KeyboardInterrupt:
                 tell("metrics end")
-    finally:
-        server.close()
 
 
 def info_of(command: str, folder: Path) -> dict[str, str]:

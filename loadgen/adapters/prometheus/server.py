@@ -1,12 +1,10 @@
 """The page on a port, served by threads of its own.
 
 Threads, because the page has to outlive the event loop that measures, and because no scrape, however slow its reader,
-may then take a turn of that loop. What a thread does take is Python's lock; so the interpreter is told to hand it over
-sooner while there is a page, so that a scrape delays the loop by a fraction of a millisecond at a time, not by five.
+may then take a turn of that loop.
 """
 
 import socket
-import sys
 import threading
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,8 +17,6 @@ from loadgen.core.errors import ConfigError
 _PATHS = ("/metrics", "/")
 _MOST_CONNECTIONS = 16
 _IDLE_S = 30.0
-_FOLD_S = 1.0
-_HAND_OVER_S = 0.0005
 
 
 class Source(Protocol):
@@ -28,10 +24,6 @@ class Source(Protocol):
 
     def families(self) -> Sequence[Family]:
         """Everything as it is now."""
-        ...
-
-    def take_in(self) -> None:
-        """Called every second, so that what waits to be counted stays little without a scrape too."""
         ...
 
 
@@ -44,16 +36,8 @@ class MetricsServer:
         except OSError as fault:
             reason = fault.strerror or str(fault)
             raise ConfigError(f"--prometheus-port: {host}:{port} cannot be listened on: {reason}") from None
-        self._source = source
-        self._closing = threading.Event()
-        self._switch_interval_s = sys.getswitchinterval()
-        sys.setswitchinterval(_HAND_OVER_S)
-        self._threads = (
-            threading.Thread(target=self._server.serve_forever, name="metrics page", daemon=True),
-            threading.Thread(target=self._take_in, name="metrics totals", daemon=True),
-        )
-        for thread in self._threads:
-            thread.start()
+        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics page", daemon=True)
+        self._thread.start()
 
     @property
     def url(self) -> str:
@@ -63,17 +47,10 @@ class MetricsServer:
         return f"http://{f'[{name}]' if ':' in name else name}:{port}/metrics"
 
     def close(self) -> None:
-        """Ends the page and its threads."""
-        self._closing.set()
+        """Ends the page and its thread."""
         self._server.shutdown()
         self._server.server_close()
-        for thread in self._threads:
-            thread.join()
-        sys.setswitchinterval(self._switch_interval_s)
-
-    def _take_in(self) -> None:
-        while not self._closing.wait(_FOLD_S):
-            self._source.take_in()
+        self._thread.join()
 
 
 class _Server(ThreadingHTTPServer):

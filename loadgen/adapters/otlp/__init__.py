@@ -1,0 +1,1 @@
+"""Metrics pushed to a collector of OpenTelemetry by OTLP over HTTP. `collector` needs the extra `otlp`."""

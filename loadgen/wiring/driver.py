@@ -118,11 +118,10 @@ def _team(
         )
         for index in range(asked.workers)
     ]
-    facts = asked.session.workload.source.facts
     return Team(
         jobs,
         folder=folder,
-        data=Ready(requests=facts.requests, sha256=facts.sha256),
+        data=Ready.over(asked.session.workload),
         clock=clock,
         probe=probe,
         counted=None if watched is None else watched.count,

@@ -161,7 +161,7 @@ _SPECS = (
         "tokens of decode steps / decode steps, drafted or not",
         "neither events nor the server tell the decode steps",
     ),
-    _run("client.cpu_ratio", "ratio", Better.LOWER, "CPU time / wall time / workers", "not measured"),
+    _run("client.cpu_ratio", "ratio", Better.LOWER, "CPU time / wall time, of the busiest worker", "not measured"),
     _run(
         "client.stamp_lag_p99_s",
         "s",

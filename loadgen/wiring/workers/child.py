@@ -41,7 +41,7 @@ from loadgen.wiring.workers.messages import (
     encode,
     options_of,
 )
-from loadgen.wiring.workload import Workload, level_plan, open_workload
+from loadgen.wiring.workload import level_plan, open_workload
 
 _TELL_S = 0.25
 _UNREAD_BYTES = 2**20
@@ -185,7 +185,7 @@ async def _work(job: Job, leader: _Leader) -> None:
             )
             transport = transport_of(options, destination, clock, job.load.mode)
             run = Run(plan.conversations, settings, clock=clock, transport=transport, sink=sink, partners=leader)
-            leader.ready = _ready(workload)
+            leader.ready = Ready.over(workload)
             with few_collections():
                 end = await _driven(run, leader, sink)
         finally:
@@ -222,11 +222,6 @@ async def _report(run: Run, leader: _Leader, sink: _Counting, over: asyncio.Even
 
 def _progress(run: Run, totals: CountedTotals | None) -> Progress:
     return Progress(counts=run.live, outlook=run.outlook, totals=totals)
-
-
-def _ready(workload: Workload) -> Ready:
-    facts = workload.source.facts
-    return Ready(requests=facts.requests, sha256=facts.sha256)
 
 
 def _clock(axis: Axis) -> MonotonicClock:

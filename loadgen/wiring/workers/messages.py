@@ -14,6 +14,7 @@ from loadgen.engine.runner import RunEnd
 from loadgen.options.capacity import CapacityOptions
 from loadgen.options.load import CommonOptions, RunOptions, SweepOptions
 from loadgen.wiring.workers.counted import CountedTotals
+from loadgen.wiring.workload import Workload
 
 OPTIONS: Mapping[str, type[CommonOptions]] = {"run": RunOptions, "sweep": SweepOptions, "capacity": CapacityOptions}
 LONGEST_LINE_BYTES = 64 * 2**20
@@ -78,6 +79,12 @@ class Ready(msgspec.Struct, tag="ready", tag_field="type", frozen=True, kw_only=
 
     requests: int
     sha256: str | None = None
+
+    @classmethod
+    def over(cls, workload: Workload) -> "Ready":
+        """With this data."""
+        facts = workload.source.facts
+        return cls(requests=facts.requests, sha256=facts.sha256)
 
 
 class Began(msgspec.Struct, tag="began", tag_field="type", frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from loadgen.service.admission.policy import Policy
 from loadgen.service.auth import keys
 from loadgen.service.auth.door import Door
 from loadgen.service.clock import Clock, SystemClock
+from loadgen.service.files import RunFiles
 from loadgen.service.jobs.hub import Hub
 from loadgen.service.jobs.process import ChildProcess, Spawn, child_environment
 from loadgen.service.jobs.supervisor import Supervisor
@@ -49,6 +50,7 @@ class Services:
     runs: Runs
     supervisor: Supervisor
     door: Door
+    files: RunFiles
     turning: Sequence[Turning]
     closing: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
@@ -126,6 +128,7 @@ def build(options: ServeOptions, *, clock: Clock | None = None, spawn: Spawn | N
         runs=runs,
         supervisor=supervisor,
         door=door,
+        files=RunFiles(runs.folder),
         turning=(supervisor,),
     )
 

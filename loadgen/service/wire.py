@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from pydantic.config import JsonDict
 
 from loadgen.adapters.servers.redaction import holds_secret
+from loadgen.service.auth.principal import Scope
 from loadgen.service.jobs.states import State
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -185,3 +186,100 @@ class ProblemView(View):
     status: int
     detail: str
     errors: list[ProblemField] = []
+
+
+class FileView(View):
+    """One file, by its name beneath the folder of results."""
+
+    name: str
+    bytes: int
+
+
+class FileList(View):
+    """All files of a run."""
+
+    items: list[FileView]
+
+
+class KeyLimits(Body):
+    """The most load that a key may ask for, within what the settings allow."""
+
+    concurrency: int | None = Field(None, gt=0, le=10**6)
+    rate_rps: float | None = Field(None, gt=0, le=10**6)
+    run_time_s: float | None = Field(None, gt=0, le=30 * 86400)
+
+
+class KeyRequest(Body):
+    """A key to be made. Scope `read` sees, `run` also starts and stops, `admin` also gives out keys."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, json_schema_extra={"examples": [{"name": "nightly", "scope": "run"}]}
+    )
+
+    name: Name
+    scope: Scope = Scope.READ
+    expires_in_s: float | None = Field(None, gt=0, le=10 * 366 * 86400)
+    limits: KeyLimits | None = None
+
+
+class KeyMade(View):
+    """The key, for this once."""
+
+    id: str
+    key: str
+
+
+class KeyView(View):
+    """A key without itself."""
+
+    id: str
+    name: str
+    scope: Scope
+    limits: dict[str, Any]
+    created_by: str
+    created_at: Instant
+    expires_at: Instant | None
+    revoked_at: Instant | None
+    used_at: Instant | None
+
+
+class KeyList(View):
+    """All of them."""
+
+    items: list[KeyView]
+
+
+class SessionRequest(Body):
+    """A key."""
+
+    key: str = Field(max_length=300)
+
+
+class SessionView(View):
+    """Who one is. `csrf` goes into the header X-CSRF-Token of every change; `open`: no key is needed."""
+
+    id: str
+    name: str
+    scopes: list[Scope]
+    open: bool
+    csrf: str | None
+    limits: dict[str, float]
+
+
+class AuditView(View):
+    """One change."""
+
+    id: int
+    at: Instant
+    actor: str
+    address: str | None
+    action: str
+    subject: str | None
+    detail: dict[str, Any]
+
+
+class AuditPage(View):
+    """Some changes. `next` goes into `before` for those behind; null at the end."""
+
+    items: list[AuditView]
+    next: int | None

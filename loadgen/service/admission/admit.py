@@ -16,6 +16,7 @@ from loadgen.options.capacity import CapacityOptions
 from loadgen.options.experiment import ArmSection, ExperimentFile
 from loadgen.options.experiment.variables import named_in
 from loadgen.options.load import CommonOptions, RunOptions, SweepOptions
+from loadgen.options.metrics import MetricsOptions
 from loadgen.service.admission.files import file_within
 from loadgen.service.admission.limits import Limits, LoadOptions
 from loadgen.service.admission.policy import Policy
@@ -26,11 +27,14 @@ Kind = Literal["run", "sweep", "capacity", "experiment"]
 MODELS: Mapping[str, type[CommonOptions]] = {"run": RunOptions, "sweep": SweepOptions, "capacity": CapacityOptions}
 
 SETTLED_HERE = frozenset(
-    {"url", "out", "name", "label", "quiet", "no_progress", "json_output", "prometheus_port", "prometheus_linger"}
+    {"url", "out", "name", "label", "quiet", "no_progress", "json_output", *MetricsOptions.model_fields}
 )
 """Options of the commands that are not for a request: the service settles them, or the request has a place for them."""
 
-_NOT_HERE = {"proxy": "a proxy would reach what the list of allowed hosts does not name"}
+_NOT_HERE = {
+    "proxy": "a proxy would reach what the list of allowed hosts does not name",
+    "workers": "connections of further processes are not held against the list of allowed hosts",
+}
 _FILES = ("trace", "prompts", "ca_file", "client_cert", "client_key")
 _EXPERIMENT_FILES = ("trace", "prompts")
 _FLAG = re.compile(r"--([a-z][a-z0-9-]*)")
@@ -105,7 +109,9 @@ def options_of(kind: str, given: Mapping[str, Any], url: str) -> CommonOptions:
         for name in SETTLED_HERE.intersection(given)
     ]
     wrong += [
-        FieldProblem(pointer=_pointer("options", name), detail=_NOT_HERE[name]) for name in _NOT_HERE if given.get(name)
+        FieldProblem(pointer=_pointer("options", name), detail=_NOT_HERE[name])
+        for name in _NOT_HERE
+        if given.get(name) not in (None, 1)
     ]
     if wrong:
         raise invalid("options that a request cannot have", *wrong)

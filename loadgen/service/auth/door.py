@@ -45,7 +45,7 @@ class Door:
 
     def who(self, knock: Knock) -> Principal:
         """Who it is. Raises Problem."""
-        self._check_site(knock)
+        self.check_site(knock)
         authorization = knock.headers.get("authorization")
         if authorization is not None:
             scheme, text = authorization[: len(_BEARER)].lower(), authorization[len(_BEARER) :].strip()
@@ -55,10 +55,10 @@ class Door:
             found = None if knock.cookie is None else sessions.find_session(connection, knock.cookie, now)
             needed = self._beyond or keys.any_there(connection)
         if found is not None:
-            principal, csrf = found
-            if knock.method not in _SAFE and not sessions.is_csrf(csrf, knock.headers.get("x-csrf-token")):
+            assert knock.cookie is not None
+            if knock.method not in _SAFE and not sessions.is_csrf(knock.cookie, knock.headers.get("x-csrf-token")):
                 raise refused(f"a change from the page needs the header {sessions.CSRF_HEADER}")
-            return principal
+            return found
         if needed:
             raise _unauthorized("a key is needed: Authorization: Bearer lgk_…")
         return ANYBODY
@@ -85,7 +85,7 @@ class Door:
                 keys.note_use(connection, principal.id, now)
         return principal
 
-    def _check_site(self, knock: Knock) -> None:
+    def check_site(self, knock: Knock) -> None:
         """Refuses what a page of another site made a browser send, and names that were bent to mean this machine."""
         host = knock.headers.get("host", "")
         name = (urlsplit(f"//{host}").hostname or "").rstrip(".")

@@ -30,6 +30,8 @@ _ALWAYS = (400, 401, 403, 408, 413, 415, 422, 429)
 
 MOST_ITEMS = 200
 
+NO_BODY: dict[int | str, dict[str, Any]] = {204: {"description": "Done."}}
+
 
 def problems(*more: int) -> dict[int | str, dict[str, Any]]:
     """Every problem that a route may answer with."""

@@ -230,7 +230,6 @@ sessions = Table(
     METADATA,
     Column("digest", LargeBinary(32), primary_key=True),
     Column("key_id", _ID, ForeignKey("keys.id", ondelete="CASCADE"), nullable=False),
-    Column("csrf_digest", LargeBinary(32), nullable=False),
     _unix_ms("created_unix_ms", nullable=False),
     _unix_ms("expires_unix_ms", nullable=False),
 )

@@ -212,7 +212,6 @@ def upgrade() -> None:
         "sessions",
         sa.Column("digest", sa.LargeBinary(length=32), nullable=False),
         sa.Column("key_id", sa.String(length=64), nullable=False),
-        sa.Column("csrf_digest", sa.LargeBinary(length=32), nullable=False),
         sa.Column("created_unix_ms", sa.BigInteger(), nullable=False),
         sa.Column("expires_unix_ms", sa.BigInteger(), nullable=False),
         sa.ForeignKeyConstraint(["key_id"], ["keys.id"], name=op.f("fk_sessions_key_id"), ondelete="CASCADE"),

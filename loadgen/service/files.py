@@ -1,0 +1,143 @@
+"""The files of a run, as they are given to people."""
+
+import logging
+import os
+import subprocess
+import sys
+import tarfile
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from loadgen.adapters.store.run_folder import RECORDS
+from loadgen.service.admission.files import file_within
+from loadgen.service.jobs.order import LOG, REPORT, SUMMARY
+from loadgen.service.jobs.states import ENDED, State
+from loadgen.service.problems import conflict, not_found
+from loadgen.service.runs import results_in
+
+_LOG = logging.getLogger("loadgen.service")
+_REPORT_S = 300.0
+_NICE = 10
+_CHUNK_BYTES = 1 << 18
+_LOG_BYTES = 1 << 16
+
+
+class RunFiles:
+    """Reads beneath the folder of runs. Raises Problem for what is not there, or not yet, or not any more."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._rendering = threading.Lock()
+
+    def summary(self, run: Mapping[str, Any]) -> bytes:
+        """The whole result, as the file of that kind has it."""
+        return self._read(run, SUMMARY)
+
+    def log(self, run: Mapping[str, Any]) -> bytes:
+        """The end of what the process of a run wrote."""
+        path = self._folder / str(run["id"]) / LOG
+        try:
+            with path.open("rb") as file:
+                file.seek(max(0, path.stat().st_size - _LOG_BYTES))
+                return file.read()
+        except OSError:
+            raise not_found("log") from None
+
+    def report(self, run: Mapping[str, Any]) -> bytes:
+        """The report as a page; made from the records when it is asked for first."""
+        path = self._folder / str(run["id"]) / REPORT
+        if not path.is_file():
+            results = self._results(run)
+            with self._rendering:
+                if not path.is_file():
+                    _render(results, path)
+        return self._read(run, REPORT)
+
+    def records(self, run: Mapping[str, Any]) -> Iterator[bytes]:
+        """All records of all its parts in the order of their folders: zstd frames in a row are one stream."""
+        found = sorted(self._results(run).rglob(RECORDS))
+        if not found:
+            raise not_found("record")
+        return _chunks(found)
+
+    def listed(self, run: Mapping[str, Any]) -> list[tuple[str, int]]:
+        """Names and sizes in bytes of all that a run left."""
+        results = self._results(run)
+        return sorted(
+            (str(path.relative_to(results)), path.stat().st_size) for path in results.rglob("*") if path.is_file()
+        )
+
+    def one(self, run: Mapping[str, Any], name: str) -> Path:
+        """One of them. Raises ConfigError for a name outside."""
+        return file_within(self._results(run), name)
+
+    def archive(self, run: Mapping[str, Any]) -> Iterator[bytes]:
+        """The folder of results as a tar stream, for a run that has ended: what is still written is not whole."""
+        if State(run["state"]) not in ENDED:
+            raise conflict("the run is not over")
+        return _packed(self._results(run))
+
+    def _results(self, run: Mapping[str, Any]) -> Path:
+        results = results_in(self._folder, run)
+        if results is None or not results.is_dir():
+            raise not_found("result")
+        return results
+
+    def _read(self, run: Mapping[str, Any], name: str) -> bytes:
+        try:
+            return (self._folder / str(run["id"]) / name).read_bytes()
+        except OSError:
+            raise not_found("result") from None
+
+
+def _render(results: Path, path: Path) -> None:
+    """In a process of its own that steps back behind whatever measures."""
+    command = (sys.executable, "-m", "loadgen", "report", str(results), "--html", str(path))
+    try:
+        done = subprocess.run(  # noqa: S603
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=_REPORT_S,
+            check=False,
+            preexec_fn=lambda: os.nice(_NICE),
+        )
+    except subprocess.TimeoutExpired:
+        raise conflict("the report takes too long; render it by `loadgen report`") from None
+    if done.returncode not in (0, 1, 3):
+        _LOG.warning("a report cannot be made", extra={"said": done.stderr.decode(errors="replace")[-500:]})
+        raise not_found("report")
+
+
+def _chunks(paths: list[Path]) -> Iterator[bytes]:
+    for path in paths:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                yield chunk
+
+
+class _Pipe:
+    """What a tar file is written to, a part at a time."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+
+    def write(self, data: bytes) -> int:
+        self.parts.append(bytes(data))
+        return len(data)
+
+    def taken(self) -> bytes:
+        parts, self.parts = self.parts, []
+        return b"".join(parts)
+
+
+def _packed(folder: Path) -> Iterator[bytes]:
+    pipe = _Pipe()
+    with tarfile.open(fileobj=pipe, mode="w|", bufsize=_CHUNK_BYTES) as archive:  # type: ignore[call-overload]
+        for path in sorted(folder.rglob("*")):
+            archive.add(path, arcname=str(Path(folder.name) / path.relative_to(folder)), recursive=False)
+            yield pipe.taken()
+    yield pipe.taken()

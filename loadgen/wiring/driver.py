@@ -17,6 +17,7 @@ from loadgen.engine.runner import Run, RunEnd
 from loadgen.wiring.session import Session
 from loadgen.wiring.settings import settings_of
 from loadgen.wiring.transport import transport_of
+from loadgen.wiring.workers.crew import Crew, crew_of
 from loadgen.wiring.workers.messages import Axis, Job, Ready, command_of, options_in_job
 from loadgen.wiring.workers.team import Team
 from loadgen.wiring.workload import LevelPlan
@@ -54,11 +55,10 @@ class Asked:
     warmup_requests: int
     first_pass: int
 
-    @property
-    def workers(self) -> int:
-        """How many processes drive it: as many as the options say, but none without a slot."""
-        wanted, slots = self.session.options.workers, self.load.concurrency or self.load.max_concurrency
-        return wanted if slots is None else min(wanted, slots)
+    def with_slots(self, processes: int) -> int:
+        """How many of so many drive it: all, but none without a slot."""
+        slots = self.load.concurrency or self.load.max_concurrency
+        return processes if slots is None else min(processes, slots)
 
     def job(self, share: Share, *, axis: Axis, records: str, totals: bool) -> Job:
         """What the worker of that share is to do. `records` is the file that it writes."""
@@ -90,8 +90,9 @@ def driver_of(
     watched: WatchedRun | None,
 ) -> Iterator[Driver]:
     """The driver of a run, whose records are in the folder once the block is left."""
-    if asked.workers > 1:
-        yield _team(asked, folder=folder, clock=clock, probe=probe, watched=watched)
+    crew = crew_of(asked.with_slots(asked.session.options.workers))
+    if crew is not None:
+        yield _team(asked, crew, folder=folder, clock=clock, probe=probe, watched=watched)
         return
     session, sink = asked.session, folder.record_writer()
     settings = settings_of(
@@ -106,20 +107,28 @@ def driver_of(
 
 
 def _team(
-    asked: Asked, *, folder: RunFolder, clock: MonotonicClock, probe: ServerProbe | None, watched: WatchedRun | None
+    asked: Asked,
+    crew: Crew,
+    *,
+    folder: RunFolder,
+    clock: MonotonicClock,
+    probe: ServerProbe | None,
+    watched: WatchedRun | None,
 ) -> Team:
     axis = Axis(origin_unix_ns=clock.origin_unix_ns, origin_monotonic_ns=clock.origin_monotonic_ns)
+    workers = asked.with_slots(crew.size)
     jobs = [
         asked.job(
-            Share(index=index, count=asked.workers),
+            Share(index=index, count=workers),
             axis=axis,
             records=str(folder.part_path(index).resolve()),
             totals=watched is not None,
         )
-        for index in range(asked.workers)
+        for index in range(workers)
     ]
     return Team(
         jobs,
+        crew=crew,
         folder=folder,
         data=Ready.over(asked.session.workload),
         clock=clock,

@@ -1,4 +1,4 @@
-"""The leader of workers on this machine: drives a run with child processes as `Run` does with none."""
+"""The leader of workers: drives a run with other processes as `Run` does with none."""
 
 import asyncio
 import time
@@ -9,10 +9,10 @@ from loadgen.adapters.store.run_folder import RunFolder
 from loadgen.core.metrics.totals import Totals
 from loadgen.engine.live import LiveCounts
 from loadgen.engine.ports import Clock, ServerProbe
-from loadgen.engine.runner import LEAD_NS, RunEnd
+from loadgen.engine.runner import RunEnd
+from loadgen.wiring.workers.crew import Crew, Worker
 from loadgen.wiring.workers.leading import Leading
 from loadgen.wiring.workers.messages import Abort, FromWorker, Job, Ready, Start, Stop, ToWorker
-from loadgen.wiring.workers.process import WorkerProcess
 
 SILENCE_S = 60.0
 """A worker that has told nothing for so long will not come back to its load."""
@@ -30,6 +30,7 @@ class Team:
         self,
         jobs: Sequence[Job],
         *,
+        crew: Crew,
         folder: RunFolder,
         data: Ready,
         clock: Clock,
@@ -38,12 +39,12 @@ class Team:
         silence_s: float = SILENCE_S,
     ) -> None:
         first = jobs[0]
-        self._jobs, self._folder, self._clock, self._probe = jobs, folder, clock, probe
+        self._jobs, self._crew, self._folder, self._clock, self._probe = jobs, crew, folder, clock, probe
         self._leading = Leading(
             first.load, workers=len(jobs), warmup_requests=first.warmup_requests, data=data, counted=counted
         )
         self._silence_s = silence_s
-        self._workers: list[WorkerProcess] = []
+        self._workers: list[Worker] = []
         self._heard: asyncio.Queue[tuple[int, FromWorker | None]] = asyncio.Queue()
         self._heard_at_s = [time.monotonic()] * len(jobs)
         self._started = self._aborted = False
@@ -68,7 +69,7 @@ class Team:
         listening: list[asyncio.Task[None]] = []
         try:
             for index, job in enumerate(self._jobs):
-                worker = await WorkerProcess.start()
+                worker = await self._crew.start(index)
                 self._workers.append(worker)
                 listening.append(asyncio.create_task(self._listen(index, worker)))
                 worker.tell(job)
@@ -100,10 +101,10 @@ class Team:
     async def _load(self) -> None:
         self._heard_at_s = [time.monotonic()] * len(self._jobs)
         self._started = True
-        self._tell(Start(at_ns=self._clock.now_ns() + len(self._jobs) * LEAD_NS))
+        self._tell(Start(at_ns=self._clock.now_ns() + self._crew.lead_ns))
         await self._until(lambda: self._leading.over)
 
-    async def _listen(self, index: int, worker: WorkerProcess) -> None:
+    async def _listen(self, index: int, worker: Worker) -> None:
         try:
             while (message := await worker.hear()) is not None:
                 self._heard.put_nowait((index, message))

@@ -130,17 +130,18 @@ def run(
 
 
 def _code(finished: FinishedExperiment, result: ExperimentResult | None) -> ExitCode:
-    """Where all went well, it is up to the gates, and those that failed are named."""
-    if finished.code is not ExitCode.DONE or result is None:
+    """Where all was run, it is up to the gates. Those that failed are named, whatever else went wrong."""
+    if result is None:
         return finished.code
     for gate in result.failed_gates:
         tell(f"loadgen: gate failed: {printable(gate.candidate)} at {gate.at}: {gate.evidence}")
-    return result.code
+    decided = finished.code is ExitCode.DONE or (result.decided and result.failed_gates)
+    return result.code if decided else finished.code
 
 
 def result_of(finished: FinishedExperiment) -> ExperimentResult | None:
     """What an experiment that came to its end came to; None of another, and of one that holds nothing to compare."""
-    plan, done = finished.manifest.plan, finished.folder.finished()
+    plan, done = finished.manifest.plan, finished.folder.ran()
     if finished.interrupted or not any(cell.arm == plan.baseline and cell.name in done for cell in plan.cells):
         return None
     return experiment_result(finished.folder.path)
@@ -236,10 +237,16 @@ def _outcome_json(finished: FinishedExperiment) -> str:
 def _outcome_text(finished: FinishedExperiment, file: Path) -> str:
     cells = _outcome(finished)
     counts = Counter(cell["state"] for cell in cells)
-    invalid = sum(cell["valid"] is False for cell in cells)
+    invalid = sum(cell["state"] == "finished" and cell["valid"] is False for cell in cells)
     said = [f"{counts['finished']} of {len(cells)} cells are measured"]
     said += [
-        f"{count} {words}" for count, words in ((invalid, "of them invalid"), (counts["failed"], "failed")) if count
+        f"{count} {words}"
+        for count, words in (
+            (invalid, "of them invalid"),
+            (counts["empty"], "ran with nothing completed"),
+            (counts["failed"], "failed"),
+        )
+        if count
     ]
     interrupted = "interrupted; " if finished.interrupted else ""
     lines = [f"{finished.manifest.plan.name}: {interrupted}{', '.join(said)}"]

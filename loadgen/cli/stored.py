@@ -77,7 +77,7 @@ class StoredSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredExperiment:
-    """The finished cells of an experiment, one run a cell, in the order of the plan."""
+    """The cells of an experiment that were run, one run a cell, in the order of the plan."""
 
     manifest: ExperimentManifest
     cells: tuple[PlannedCell, ...]
@@ -137,9 +137,9 @@ def _load_search(path: Path) -> StoredSearch:
 
 
 def _load_experiment(folder: ExperimentFolder) -> StoredExperiment:
-    manifest, finished = folder.load_manifest(), folder.finished()
+    manifest, ran = folder.load_manifest(), folder.ran()
     planned = tuple(manifest.plan.cells)
-    cells = tuple(cell for cell in planned if cell.name in finished)
+    cells = tuple(cell for cell in planned if cell.name in ran)
     if not cells:
         raise StoreError(f"{folder.path}: no cell of the experiment is finished")
     if len(cells) < len(planned):

@@ -67,9 +67,9 @@ def _read(path: Path) -> tuple[str, tuple[Side, ...]]:
 
 
 def _read_experiment(folder: ExperimentFolder) -> tuple[str, tuple[Side, ...]]:
-    """The finished runs of the baseline and of the arms compared with it; forced ones and the noise floor explain."""
-    plan, finished = folder.load_manifest().plan, folder.finished()
-    cells = [cell for cell in plan.cells if cell.name in finished and cell.arm.role in (Role.BASELINE, Role.COMPARED)]
+    """The runs of the baseline and of the arms compared with it; forced ones and the noise floor explain."""
+    plan, ran = folder.load_manifest().plan, folder.ran()
+    cells = [cell for cell in plan.cells if cell.name in ran and cell.arm.role in (Role.BASELINE, Role.COMPARED)]
     if not cells:
         raise StoreError(f"{folder.path}: no cell of the experiment is finished")
     return plan.name, tuple(

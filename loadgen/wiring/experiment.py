@@ -31,7 +31,6 @@ from loadgen.wiring.sittings import ExperimentDisplay, Sittings, TimeLeft
 from loadgen.wiring.watch import Watch
 from loadgen.wiring.workload import ReadProgress, Workload, open_workload
 
-
 _ANY_FILE = Path("FILE")
 """Stands in words for a file that is not known."""
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Any
 
-from loadgen.adapters.store.experiment_folder import ExperimentFolder, ExperimentManifest
+from loadgen.adapters.store.experiment_folder import CellEnd, ExperimentFolder, ExperimentManifest
 from loadgen.core.comparison.footing import Footing, Standing, length_finding
 from loadgen.core.experiment.plan import Plan, PlannedArm, Role, Sitting
 from loadgen.core.metrics.summary import Summary
@@ -14,6 +14,24 @@ from loadgen.core.simulation.gpus import GPUS
 from loadgen.core.simulation.workloads import WORKLOADS
 from loadgen.core.units import duration_text
 from loadgen.options.predict import DEFAULT_GPU
+
+
+def empty_words(run: Summary) -> str | None:
+    """That a run came to nothing, and what became of its requests; None when one completed."""
+    counts = run.requests
+    if counts.completed:
+        return None
+    others = {"cancelled": counts.cancelled, "dropped": counts.dropped}
+    kinds = {**counts.failed_by_kind, **{name: count for name, count in others.items() if count}}
+    listed = ", ".join(f"{kind} {count}" for kind, count in kinds.items())
+    return f"ran, and nothing completed ({listed or 'nothing was sent'})"
+
+
+def empty_notes(folder: ExperimentFolder, plan: Plan, ran: Mapping[str, CellEnd]) -> Iterator[str]:
+    """Cells whose runs came to nothing, which is something else than no run."""
+    for cell in plan.cells:
+        if cell.name in ran and (words := empty_words(folder.cell(cell).load_summary())) is not None:
+            yield f"{cell.name}: {words}"
 
 
 def footing_words(found: Footing, arm: PlannedArm) -> Iterator[str]:

@@ -25,6 +25,7 @@ from loadgen.core.run import LoadMode
 from loadgen.options.predict import ModelOptions, PredictOptions
 from loadgen.wiring.experiment_notes import (
     consequence_notes,
+    empty_notes,
     floor_notes,
     footing_remarks,
     late_p99_s,
@@ -59,10 +60,17 @@ class ExperimentResult:
 
     @property
     def code(self) -> ExitCode:
-        """What a report of it ends with: a run that is invalid or missing before a failed gate."""
-        if not all(comparison.valid and comparison.complete for comparison in self.ladders):
-            return ExitCode.INVALID_MEASUREMENT
-        return ExitCode.GATE_FAILED if self.failed_gates else ExitCode.DONE
+        """What a report of it ends with: a run that is invalid or missing before a failed gate, and that before runs
+        in which nothing completed."""
+        if self.decided and self.failed_gates:
+            return ExitCode.GATE_FAILED
+        whole = all(comparison.valid and comparison.complete for comparison in self.ladders)
+        return ExitCode.DONE if whole else ExitCode.INVALID_MEASUREMENT
+
+    @property
+    def decided(self) -> bool:
+        """Whether nothing is missing or wrong that gates cannot judge."""
+        return all(comparison.complete and comparison.decided for comparison in self.ladders)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,33 +82,34 @@ class _ArmData:
 
 
 def experiment_result(path: Path) -> ExperimentResult:
-    """Everything that the finished cells of an experiment say, also of one that is not through.
+    """Everything that the runs of an experiment say, also of one that is not through.
 
-    Raises StoreError for a folder that is none, or in which the baseline has no finished cell.
+    Raises StoreError for a folder that is none, or in which the baseline has no run.
     """
     folder = open_experiment(path)
     manifest = folder.load_manifest()
-    plan, finished = manifest.plan, folder.finished()
+    plan, ran = manifest.plan, folder.ran()
     found: dict[PlannedArm, _ArmData] = {arm: _ArmData() for arm in plan.arms}
     for sitting in plan.sittings:
         late_s = late_p99_s(folder, sitting)
         for cell in sitting.cells:
-            if cell.name in finished:
+            if cell.name in ran:
                 try:
                     _add(found[cell.arm], cell, folder.cell(cell), late_s)
                 except StoreError as fault:
                     again = f"loadgen experiment run FILE --resume {path} runs {cell.name} again"
                     raise StoreError(f"{fault}; {again}") from fault
     if not found[plan.baseline].runs:
-        raise StoreError(f"{path}: {plan.baseline.label}, which all is compared with, has no finished cell")
+        raise StoreError(f"{path}: {plan.baseline.label}, which all is compared with, has no run")
     notes = [
         *simulation_notes(manifest, folder),
         *footing_remarks(folder, plan),
         *consequence_notes(folder, plan),
         *length_remarks(folder, plan),
-        *restart_notes(folder, plan, finished),
-        *floor_notes(plan, finished),
-        *missing_notes(plan, finished),
+        *restart_notes(folder, plan, ran),
+        *floor_notes(plan, ran),
+        *empty_notes(folder, plan, ran),
+        *missing_notes(plan, ran),
     ]
     texts = _losslessness(manifest, found)
     if texts is not None:
@@ -145,7 +154,7 @@ def _comparison(
     texts: Mapping[str, Losslessness],
     notes: list[str],
 ) -> ArmsComparison:
-    baseline = manifest.plan.baseline
+    baseline, planned = manifest.plan.baseline, [cell for cell in manifest.plan.cells if cell.level.load.mode is mode]
     runs = {arm: data.runs[mode] for arm, data in found.items() if mode in data.runs}
     compared = [arm for arm in runs if arm.role is Role.COMPARED]
     summaries = [run.summary for run in runs[baseline]]
@@ -171,7 +180,12 @@ def _comparison(
         price_per_hour=manifest.file["price_per_hour"],
         notes=notes,
         gates=[parse_gate(text) for text in manifest.file["gates"]],
-        planned_runs=sum(cell.level.load.mode is mode for cell in manifest.plan.cells),
+        gated={
+            arms[arm]: {cell.level.value: cell.level.load for cell in planned if cell.arm == arm}
+            for arm in manifest.plan.arms
+            if arm.role is Role.COMPARED
+        },
+        planned_runs=len(planned),
     )
 
 

@@ -31,7 +31,7 @@ from loadgen.options.load import CommonOptions
 from loadgen.wiring.api_key import api_key_from
 from loadgen.wiring.cooldown import cool_down
 from loadgen.wiring.execute import Finished, execute, load_title
-from loadgen.wiring.experiment_notes import footing_words
+from loadgen.wiring.experiment_notes import empty_words, footing_words
 from loadgen.wiring.interrupts import Interrupted, interruptible, interrupts, signals
 from loadgen.wiring.launch import launcher_of
 from loadgen.wiring.punctuality import lateness_p99_s
@@ -340,9 +340,13 @@ class Sittings:
         if fault is not None:
             self._fail(cell, fault, server)
             return
-        valid = finished.analysis.summary.verdict.valid
-        self.folder.note(CellEnd(cell=cell.name, state=CellState.FINISHED, valid=valid, ended_at=_now()))
-        if not valid:
+        summary = finished.analysis.summary
+        empty, valid = empty_words(summary), summary.verdict.valid
+        state = CellState.FINISHED if empty is None else CellState.EMPTY
+        self.folder.note(CellEnd(cell=cell.name, state=state, valid=valid, reason=empty, ended_at=_now()))
+        if empty is not None:
+            self.display.tell(f"{cell.name}: {empty}; loadgen report {finished.folder.path} says more")
+        elif not valid:
             self.display.tell(
                 f"{cell.name}: the measurement is invalid; loadgen report {finished.folder.path} says why"
             )
@@ -374,9 +378,7 @@ async def _fault(server: _Server, finished: Finished) -> str | None:
     server.lost = exited is not None or finished.end.ended_by == "unreachable"
     if exited is not None:
         return f"the server {exited.words}"
-    if server.lost:
-        return "the server could not be reached any more"
-    return None if requests.completed else "no request was completed"
+    return "the server could not be reached any more" if server.lost else None
 
 
 def _with_cold_cache(options: CommonOptions, facts: TargetFacts) -> CommonOptions:

@@ -67,6 +67,23 @@ def test_a_gate_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.slow
+def test_an_arm_that_answers_nothing_passes_no_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1 with why, though the gate is of TPOT alone: by the run, and by the report of its folder. Without a
+    gate it is 4, since nothing completed."""
+    arms = {"baseline": little(), "other": little("refuse=1")}
+    path = experiment_file(tmp_path, arms, load={"concurrency": [1]}, gates=["tpot_s.mean > 1000x"])
+    said = "gate failed: other at concurrency 1: tpot_s.mean cannot be judged: it has no value"
+    code, out, err = command(capsys, path, "--out", tmp_path / "out")
+    assert (code, said in err) == (1, True)
+    assert "\na little one: 1 of 2 cells are measured, 1 ran with nothing completed\n" in out
+    assert "r1-other/c1: ran, and nothing completed (http_5xx 4)" in out
+    assert run_command_line(["experiment", "report", str(begun(path).path)]) == 1
+    capsys.readouterr()
+    path = experiment_file(tmp_path, arms, load={"concurrency": [1]})
+    assert command(capsys, path, "--out", tmp_path / "ungated")[0] == 4
+
+
+@pytest.mark.slow
 def test_a_failed_arm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 4, and how to go on; --quiet prints nothing at all."""
     path = experiment_file(tmp_path, {"baseline": little(), "other": little("dead")}, load={"concurrency": [1]})

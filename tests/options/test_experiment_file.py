@@ -173,6 +173,15 @@ def test_a_variable_where_none_is_looked_up_is_refused(line: str, field: str, tm
     assert found.name == "${mine}"
 
 
+def test_two_arms_do_not_share_a_label(tmp_path: Path) -> None:
+    """Reports and gates go by it; one that is another's name is one, too."""
+    for label in ("EAGLE-3", "baseline"):
+        with pytest.raises(
+            ConfigError, match=r"mine.yaml:21: arms.other.label: expected another label than that of \w+"
+        ):
+            arm(f"{{url: 'http://x', label: {label}}}", tmp_path)
+
+
 def test_a_url_may_name_a_variable_and_keeps_no_password(tmp_path: Path) -> None:
     """User info is for the connection, not for files; what the variables make of it is a URL, or is refused by name."""
     found = arm("{url: 'http://me:${PASSWORD}@${HOST}:8000', health: /ready}", tmp_path)

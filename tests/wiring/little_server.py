@@ -4,6 +4,7 @@
 
 It answers as vLLM does as far as an experiment asks. Words: `PATH=VALUE` is a setting on its page of settings (JSON, a
 path of keys joined by dots); `tokens=N` the length of answers; `no-reset` has no way to empty the prefix cache;
+`refuse=N` answers the N-th and all later ones with an error;
 `hang=FILE` or `die=FILE` does so at the seventh request, while the file is there; `busy=FILE` has a page of metrics, on
 which something runs while the file is there; `dead` does not even come up.
 Its output has a line for each request: the digest of its body without the salt, and the salt.
@@ -22,6 +23,7 @@ PORT, *WORDS = sys.argv[1:]
 SETTINGS = dict(word.split("=", 1) for word in WORDS if "=" in word)
 FILES = {name: Path(SETTINGS.pop(name)) for name in ("hang", "die", "busy") if name in SETTINGS}
 TOKENS = int(SETTINGS.pop("tokens", "3"))
+REFUSED_FROM = int(SETTINGS.pop("refuse", "1000000"))
 REQUESTS = count(1)
 
 
@@ -80,7 +82,11 @@ class Handler(BaseHTTPRequestHandler):
         asked = json.loads(body)
         salt = asked.pop("cache_salt", "-")
         say(f"{sha256(json.dumps(asked).encode()).hexdigest()[:16]} {salt}")
-        if next(REQUESTS) == 7:
+        number = next(REQUESTS)
+        if number >= REFUSED_FROM:
+            self.reply(500, b"no memory")
+            return
+        if number == 7:
             while "hang" in FILES and FILES["hang"].exists():
                 time.sleep(0.02)
             if "die" in FILES and FILES["die"].exists():

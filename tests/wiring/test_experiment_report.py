@@ -139,7 +139,7 @@ def test_what_is_not_there_is_told(measured: ExperimentFolder, tmp_path: Path) -
         " itself"
     ]
     shutil.rmtree(part / CELLS / "r1-baseline")
-    with pytest.raises(StoreError, match="baseline, which all is compared with, has no finished cell"):
+    with pytest.raises(StoreError, match="baseline, which all is compared with, has no run"):
         experiment_result(part)
 
 

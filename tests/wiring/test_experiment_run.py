@@ -18,6 +18,7 @@ import pytest
 from loadgen.adapters.launch.orphans import Kept
 from loadgen.adapters.store.experiment_folder import CELLS, CellState, ExperimentFolder
 from loadgen.core.comparison.footing import Standing
+from loadgen.core.comparison.objection import Against
 from loadgen.core.errors import ConfigError, ExitCode, StoreError, TargetError
 from loadgen.wiring.experiment import FinishedExperiment
 from loadgen.wiring.experiment_report import experiment_result
@@ -301,6 +302,41 @@ def test_a_server_that_dies(tmp_path: Path) -> None:
     assert (again.code, set(states(again).values())) == (ExitCode.DONE, {"finished"})
     assert (again.folder.path / CELLS / "r1-baseline" / "c2.unfinished-1").is_dir()
     assert not (again.folder.path / CELLS / "r1-baseline" / "c3.unfinished-1").exists()
+
+
+def test_a_level_at_which_nothing_completes(tmp_path: Path) -> None:
+    """It was run, which is kept and told with what became of its requests; it speaks against the arm there, and no gate
+    passes for want of evidence. A resume runs it again."""
+    arms = {"baseline": little(), "other": little("refuse=6") | {"method": "eagle3", "draft_tokens": 3}}
+    path = experiment_file(tmp_path, arms, allow_unequal=True, gates=["tpot_s.mean > 1000x"], order="sequential")
+    watcher = Watcher()
+    finished = run(path, watcher=watcher)
+    said = "ran, and nothing completed (http_5xx 4)"
+    assert states(finished) | {"r1-other/c2": said} == dict.fromkeys(finished.ends, "finished") | {"r1-other/c2": said}
+    end = finished.ends["r1-other/c2"]
+    assert (end.state, end.valid, end.reason) == (CellState.EMPTY, False, said)
+    assert any(line.startswith(f"r1-other/c2: {said}; loadgen report ") for line in watcher.lines)
+    assert finished.code is ExitCode.TARGET_FAILED
+
+    result = experiment_result(finished.folder.path)
+    (comparison,) = result.ladders
+    assert comparison.complete
+    assert f"r1-other/c2: {said}" in comparison.notes
+    assert not any("not measured" in note for note in comparison.notes)
+    (other,) = comparison.arms
+    (objection,) = other.levels[1].objections
+    assert (objection.against, objection.baseline, objection.arm) == (Against.FAILURES, 0, 1)
+    assert [(gate.at, gate.value) for gate in result.failed_gates if gate.at == "concurrency 2"] == [
+        ("concurrency 2", None)
+    ]
+    assert result.code is ExitCode.GATE_FAILED
+    (schedule,) = comparison.schedules
+    assert schedule.not_run == ()
+    assert schedule.draft_tokens_by_batch[-1][-1] == 0
+
+    again = run(path, resume=finished.folder.path)
+    assert (again.folder.path / CELLS / "r1-other" / "c2.unfinished-1").is_dir()
+    assert states(again)["r1-other/c2"] == "finished"
 
 
 def test_a_server_that_does_not_come_up(tmp_path: Path) -> None:

@@ -52,15 +52,17 @@ class ExperimentManifest:
 
 
 class CellState(StrEnum):
-    """How a cell ended: with a run that can be used or judged, or without, because its server was not there."""
+    """How a cell ended: with a run that can be used or judged, with one in which no request completed, or without,
+    because its server was not there."""
 
     FINISHED = "finished"
+    EMPTY = "empty"
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellEnd:
-    """A line of progress. `valid` is the verdict on a finished run, `reason` says why a cell failed."""
+    """A line of progress. `valid` is the verdict on a run, `reason` says why a cell failed or what it is empty of."""
 
     schema: str = CELL_SCHEMA
     cell: str
@@ -172,10 +174,14 @@ class ExperimentFolder:
 
     def finished(self) -> Mapping[str, CellEnd]:
         """The cells that are done for good: said so, and with a summary in their folders."""
+        return {name: end for name, end in self.ran().items() if end.state is CellState.FINISHED}
+
+    def ran(self) -> Mapping[str, CellEnd]:
+        """The cells that have a whole run, those in which nothing completed included, which a resume runs again."""
         return {
             name: end
             for name, end in self.ends().items()
-            if end.state is CellState.FINISHED and (self.path / CELLS / name / SUMMARY).is_file()
+            if end.state is not CellState.FAILED and (self.path / CELLS / name / SUMMARY).is_file()
         }
 
     def note(self, end: CellEnd, *, secrets: tuple[str, ...] = ()) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from loadgen.core.analysis.findings.outcomes import came_to_nothing
 from loadgen.core.comparison.cell import Cell
 from loadgen.core.comparison.choice import Choice, Schedule
 from loadgen.core.comparison.crossover import Crossover
@@ -175,3 +176,9 @@ class ArmsComparison:
     def valid(self) -> bool:
         """Whether every measurement of it is."""
         return all(level.measurement.valid for ladder in self.ladders for level in ladder.levels)
+
+    @property
+    def decided(self) -> bool:
+        """Whether gates may decide: every measurement is valid, or came to nothing, which is a way to fail them."""
+        found = (level.measurement for ladder in self.ladders for level in ladder.levels)
+        return all(verdict.valid or came_to_nothing(verdict) for verdict in found)

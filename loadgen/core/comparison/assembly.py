@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from types import MappingProxyType
 
+from loadgen.core.analysis.findings.outcomes import came_to_nothing
 from loadgen.core.comparison.arm_gates import judged_at_every_level
 from loadgen.core.comparison.arms import (
     Arm,
@@ -30,6 +31,7 @@ from loadgen.core.comparison.ratio import METRICS, Ratio, ratio
 from loadgen.core.comparison.trade_off import HEADLINE, trade_offs
 from loadgen.core.comparison.verdict import FAMILY_ERROR_RATIO, faster_up_to, unclaimed, verdicts
 from loadgen.core.metrics.summary import Verdict
+from loadgen.core.run import Load
 from loadgen.core.stats.bootstrap import Estimate
 
 
@@ -46,13 +48,14 @@ def compare(
     price_per_hour: float | None = None,
     notes: Sequence[str] = (),
     gates: Sequence[Gate] = (),
+    gated: Mapping[Arm, Mapping[float, Load]] = MappingProxyType({}),
     planned_runs: int | None = None,
 ) -> ArmsComparison:
     """Every other arm against `baseline`, in the order of `runs`: for each level one run of each arm and repeat.
 
     `again` is the baseline's second start, `forced` has the runs of an arm with its acceptance forced, by tokens a
     step, `losslessness` what texts show, by arm. A repeat that one side of a comparison lacks does not count for the
-    other.
+    other. `gated` are the levels at which gates are judged whether there are runs or not.
     Raises ConfigError when runs that are to be compared did not send the same requests.
     """
     assembly = _Assembly(baseline=_by_level(runs[baseline]), price_per_hour=price_per_hour, notes=dict.fromkeys(notes))
@@ -106,7 +109,10 @@ def compare(
         price_per_hour=price_per_hour,
         notes=tuple(assembly.notes),
         gates=judged_at_every_level(
-            gates, assembly.baseline, {arm.label: _by_level(ran) for arm, ran in runs.items() if arm != baseline}
+            gates,
+            assembly.baseline,
+            {arm: _by_level(ran) for arm, ran in runs.items() if arm != baseline},
+            gated,
         ),
         finished_runs=sum(map(len, every_run)),
         planned_runs=planned_runs,
@@ -137,6 +143,14 @@ _Levels = Mapping[float, Sequence[ArmRun]]
 
 def _valid(runs: Sequence[ArmRun]) -> bool:
     return all(run.summary.verdict.valid for run in runs)
+
+
+def _judgeable(runs: Sequence[ArmRun]) -> bool:
+    """Whether what became of requests may be held against the arm: nothing is wrong but that all of them failed."""
+    return all(
+        run.summary.verdict.valid or (run.summary.requests.failed > 0 and came_to_nothing(run.summary.verdict))
+        for run in runs
+    )
 
 
 def _by_level(runs: Sequence[ArmRun]) -> dict[float, list[ArmRun]]:
@@ -271,10 +285,10 @@ class _Assembly:
         return {metric: found for metric in METRICS if (found := ratio(first, second, metric)) is not None}
 
     def _pair(self, arm: Sequence[ArmRun]) -> tuple[Sequence[Cell], Sequence[Cell]] | None:
-        """The runs of both of one level, of common repeats; None where there are none, or one is not valid."""
+        """The runs of both of one level, of common repeats; None where there are none, or one cannot be judged."""
         baseline = self.baseline.get(arm[0].cell.level, ())
         first, second = _of_common_repeats(baseline, arm)
-        return (first, second) if second and _valid(baseline) and _valid(arm) else None
+        return (first, second) if second and _judgeable(baseline) and _judgeable(arm) else None
 
     def _uncompared(self, arm: Sequence[ArmRun]) -> Uncompared:
         baseline = self.baseline.get(arm[0].cell.level, ())

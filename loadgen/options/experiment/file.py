@@ -196,6 +196,13 @@ class ExperimentFile(Section):
     def _check_arms(self) -> None:
         if self.baseline not in self.arms:
             raise FieldError(f"expected one of the arms, {', '.join(self.arms)}; got {self.baseline!r}", "baseline")
+        taken: dict[str, str] = {}
+        for name, arm in self.arms.items():
+            other = taken.setdefault(self._planned(name, arm).label, name)
+            if other != name:
+                raise FieldError(
+                    f"expected another label than that of {other}: reports go by it", "arms", name, "label"
+                )
         if len(self.arms) == 1 and self.noise == "none":
             raise FieldError("expected a second arm, or noise: aa to compare the baseline with itself", "arms")
 

@@ -7,6 +7,7 @@ import pytest
 from loadgen.core.comparison.arms import ArmRun
 from loadgen.core.comparison.assembly import compare
 from loadgen.core.comparison.gates import JudgedGate, parse_gate
+from loadgen.core.run import Load, LoadMode
 from loadgen.core.server.configuration import ServerConfiguration
 from tests.core.comparison.ladders import BASELINE, EAGLE, ladder
 
@@ -94,6 +95,26 @@ def test_gaps_of_an_arm_that_speculates_are_not_compared() -> None:
     found = judged("icl_s.mean > 50x", arm=arm, baseline=baseline)
     assert all(each.failed for each in found)
     assert "an event of speculative decoding is a step, not a token" in found[0].evidence
+
+
+def test_what_was_planned_and_never_run_passes_no_gate() -> None:
+    """An arm without a single run, and levels that the baseline or the arm lacks: each fails, and says who was not run.
+    Arms are told apart by more than their labels."""
+    never, twin = replace(EAGLE, name="ngram", label="N-gram"), replace(EAGLE, name="twin")
+    runs = {BASELINE: ladder(BASELINE, {1: 20.0}), EAGLE: ladder(EAGLE, {4: 10.0}), twin: ladder(twin, {1: 10.0})}
+    levels = {float(level): Load(mode=LoadMode.CONCURRENCY, concurrency=level) for level in (4, 1)}
+    gates = [parse_gate("tpot_s.mean > 1.05x")]
+    gated = dict.fromkeys((EAGLE, twin, never), levels)
+    found = compare("made", "concurrency", runs, baseline=BASELINE, expected={}, gates=gates, gated=gated).gates
+    nobody = "tpot_s.mean cannot be judged: the arm has no run at this level"
+    assert [(each.candidate, each.at, each.failed) for each in found] == [
+        (label, f"concurrency {level}", failed)
+        for label, failures in ((EAGLE.label, (True, True)), (EAGLE.label, (False, True)), (never.label, (True, True)))
+        for level, failed in zip((1, 4), failures, strict=True)
+    ]
+    evidence = [each.evidence for each in found]
+    assert [evidence[place] for place in (0, 3, 4, 5)] == [nobody] * 4
+    assert evidence[1] == "tpot_s.mean cannot be judged: the baseline has no run at this level"
 
 
 def test_without_gates_nothing_is_judged() -> None:

@@ -2,8 +2,8 @@
 
 from loadgen.core.analysis.findings.facts import Facts
 from loadgen.core.analysis.findings.finding import invalid, share, warning
-from loadgen.core.analysis.findings.kinds import FindingKind
-from loadgen.core.metrics.summary import Finding
+from loadgen.core.analysis.findings.kinds import FindingKind, Severity
+from loadgen.core.metrics.summary import Finding, Verdict
 from loadgen.core.record import FailureKind
 
 
@@ -17,6 +17,13 @@ def no_completion(facts: Facts) -> Finding | None:
         f"No request completed in the measured window ({counts.completed} completed at all, {counts.failed} failed).",
         "There is nothing to report. See the failures, or measure for longer than one answer takes.",
     )
+
+
+def came_to_nothing(verdict: Verdict) -> bool:
+    """Whether all that makes a measurement invalid is that nothing completed in it."""
+    return {found.kind for found in verdict.findings if found.severity == Severity.INVALID.value} == {
+        FindingKind.NO_COMPLETION.value
+    }
 
 
 def interrupted(facts: Facts) -> Finding | None:

@@ -4,7 +4,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -15,12 +16,14 @@ from loadgen.adapters.prometheus.server import MetricsServer
 from loadgen.core.errors import ExitCode, LoadgenError
 from loadgen.core.metrics.summary import Summary
 from loadgen.locustio.conductor import comparison, ladder
+from loadgen.locustio.conductor.crew import RemoteCrew
 from loadgen.locustio.conductor.following import Follower
 from loadgen.locustio.conductor.telling import Teller
 from loadgen.options.locust import LocustOptions
 from loadgen.options.resolve import resolve
+from loadgen.wiring.workers.crew import driven_by
 
-_LONGEST_LINE = 16 * 2**20
+_LONGEST_LINE = 64 * 2**20
 
 
 class _Current:
@@ -42,12 +45,18 @@ class Conductor:
     def __init__(self, tell: Teller, current: _Current) -> None:
         self._tell, self._current = tell, current
         self._under_way: asyncio.Task[None] | None = None
+        self._crew: RemoteCrew | None = None
 
-    async def take(self, line: bytes) -> None:
+    def take(self, line: bytes) -> None:
         """What somebody wants. A ladder goes on beside what is read next."""
         wanted = msgspec.json.decode(line)
-        if wanted["do"] == "ladder" and (self._under_way is None or self._under_way.done()):
-            self._under_way = asyncio.create_task(self._perform(wanted))
+        match wanted["do"]:
+            case "ladder" if self._under_way is None or self._under_way.done():
+                self._under_way = asyncio.create_task(self._perform(wanted))
+            case "from_worker" if self._crew is not None:
+                self._crew.deliver(wanted["worker"], wanted["level"], wanted["line"])
+            case "lost" if self._crew is not None:
+                self._crew.lose(wanted["worker"])
 
     async def finish(self) -> None:
         """Nobody is there any more: what is under way ends in order."""
@@ -61,7 +70,9 @@ class Conductor:
         assert task is not None
         loop.add_signal_handler(signal.SIGINT, task.cancel)  # until the ladder takes signals itself
         try:
-            ended = await self._run(resolve(LocustOptions, wanted["options"], environment={}))
+            options = resolve(LocustOptions, wanted["options"], environment={})
+            with self._brought(wanted["workers"]):
+                ended = await self._run(options)
         except LoadgenError as fault:
             ended = {"code": int(fault.exit_code), "interrupted": False, "error": str(fault)}
         except asyncio.CancelledError:
@@ -70,6 +81,19 @@ class Conductor:
         finally:
             _ignore_interrupts(loop)
         self._tell("ended", **ended)
+
+    @contextmanager
+    def _brought(self, workers: list[str] | None) -> Iterator[None]:
+        """Has those workers drive every level, where there are some."""
+        if workers is None:
+            yield
+            return
+        self._crew = RemoteCrew(workers, self._tell)
+        try:
+            with driven_by(self._crew):
+                yield
+        finally:
+            self._crew = None
 
     async def _run(self, options: LocustOptions) -> dict[str, Any]:
         kind = comparison if options.arm else ladder
@@ -91,12 +115,12 @@ def _ignore_interrupts(loop: asyncio.AbstractEventLoop) -> None:
     loop.add_signal_handler(signal.SIGINT, lambda: None)
 
 
-async def _lines(take: Callable[[bytes], Any]) -> None:
+async def _lines(take: Callable[[bytes], None]) -> None:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=_LONGEST_LINE)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     while line := await reader.readline():
-        await take(line)
+        take(line)
 
 
 async def conduct(host: str, port: int) -> None:

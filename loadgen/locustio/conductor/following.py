@@ -42,7 +42,8 @@ class Follower(Monitor):
     @asynccontextmanager
     async def display(self, live: LiveCounts, title: str, duration_s: float | None) -> AsyncIterator[None]:
         """Tells of the run until it is left, the last of it included."""
-        self._tell("level", title=title, duration_s=duration_s)
+        users = None if self._run is None else self._run.load.concurrency
+        self._tell("level", title=title, duration_s=duration_s, users=users)
         telling = asyncio.create_task(self._again(live))
         try:
             yield

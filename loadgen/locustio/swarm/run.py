@@ -9,6 +9,7 @@ from typing import Any
 
 import gevent
 import locust
+from gevent import subprocess
 from gevent.event import Event
 from locust.env import Environment
 from locust.log import setup_logging
@@ -19,16 +20,19 @@ from loadgen.core.errors import ConfigError, ExitCode, LoadgenError
 from loadgen.locustio.form import fields_of, options_from, shown_url
 from loadgen.locustio.swarm.conducting import Conductor
 from loadgen.locustio.swarm.guard import guard
+from loadgen.locustio.swarm.master import Workers
 from loadgen.locustio.swarm.parser import parsed_options
 from loadgen.locustio.swarm.routes import PREFIX, add_routes
 from loadgen.locustio.swarm.state import LadderState
 from loadgen.locustio.swarm.tables import TAB, TABLE, add_counts
 from loadgen.locustio.swarm.user import LLM, Ladder
+from loadgen.locustio.swarm.working import end_workers, start_workers, work
 from loadgen.options.fields import parse_listen
 from loadgen.options.locust import LocustOptions
 
 _LOOK_S = 0.1
 _NO_ADDRESS = ("127.0.0.1", 0)
+_WORKERS_S = 60.0
 
 
 def run(options: LocustOptions) -> int:
@@ -37,7 +41,7 @@ def run(options: LocustOptions) -> int:
     Raises LoadgenError for what cannot be started.
     """
     setup_logging("WARNING" if options.quiet else "INFO")
-    return _Session(options).run()
+    return work(options) if options.worker else _Session(options).run()
 
 
 class _Session:
@@ -46,19 +50,22 @@ class _Session:
     def __init__(self, options: LocustOptions) -> None:
         self._options = options
         self._state = LadderState()
+        self._children: list[subprocess.Popen] = []
         port = options.prometheus_port
         metrics = _NO_ADDRESS if port is None else parse_listen(port)
         self._conductor = Conductor(self._heard, metrics=metrics)
         self._asked_to_end, self._over = Event(), Event()
         self._environment = Environment(
             user_classes=[LLM],
-            shape_class=Ladder(self._state, lambda: 1),
+            shape_class=Ladder(self._state, lambda: len(self._engaged) or 1),
             locustfile="loadgen",
             host=shown_url(options),
             parsed_options=parsed_options(fields_of(options)),
             events=locust.events,
         )
-        self._runner: LocalRunner | MasterRunner = self._environment.create_local_runner()
+        self._engaged: list[str] = []
+        self._workers: Workers | None = None
+        self._runner: LocalRunner | MasterRunner = self._runner_of()
         locust.events.test_stopping.add_listener(self._stop_ladder)
 
     def run(self) -> int:
@@ -72,8 +79,20 @@ class _Session:
         finally:
             self._runner.quit()
             self._conductor.close()
+            end_workers(self._children)
+
+    def _runner_of(self) -> LocalRunner | MasterRunner:
+        options = self._options
+        if not options.distributed:
+            return self._environment.create_local_runner()
+        _check_port(options.master_bind_host, options.master_port, flag="--master-port")
+        master = self._environment.create_master_runner(options.master_bind_host, options.master_port)
+        self._workers = Workers(master, self._conductor)
+        self._children = start_workers(options, port=master.server.port)
+        return master
 
     def _headless(self) -> int:
+        self._await_workers()
         wrong = self._start({})
         if wrong is not None:
             raise ConfigError(wrong)
@@ -89,9 +108,24 @@ class _Session:
             _say(f"saved in {ended['path']}")
         return int(ended.get("code", ExitCode.INVALID_MEASUREMENT))
 
+    def _await_workers(self) -> None:
+        """Raises ConfigError when the workers that are expected do not come."""
+        with gevent.Timeout(_WORKERS_S, False):
+            while self._missing_workers() is not None:
+                gevent.sleep(_LOOK_S)
+        if (missing := self._missing_workers()) is not None:
+            raise ConfigError(missing)
+
+    def _missing_workers(self) -> str | None:
+        """What is missing until a ladder can begin, None for nothing."""
+        if self._workers is None:
+            return None
+        there, expected = len(self._workers.usable()), self._options.workers_expected
+        return None if there >= expected else f"expected {expected} workers, {there} of this version are connected"
+
     def _with_page(self) -> int:
         options = self._options
-        _check_port(options.web_host, options.port)
+        _check_port(options.web_host, options.port, flag="--port")
         web = self._environment.create_web_ui(host=options.web_host, port=options.port, delayed_start=True)
         web.template_args |= {
             "extended_tabs": [TAB],
@@ -122,16 +156,28 @@ class _Session:
         """Begins a ladder; what is wrong with the form, where something is."""
         if self._state.busy:
             return "a ladder is under way; stop it first, and wait until it has ended"
+        if (missing := self._missing_workers()) is not None:
+            return missing
         try:
             options = options_from(form, self._options)
             self._over.clear()
             self._state.start()
-            self._conductor.ladder(options.given())
+            self._engage()
+            self._conductor.ladder(options.given(), None if self._workers is None else self._engaged)
         except (LoadgenError, RuntimeError) as fault:
             return str(fault)
         return None
 
+    def _engage(self) -> None:
+        if self._workers is not None:
+            self._engaged = self._workers.usable()
+            self._workers.engage(self._engaged)
+
     def _heard(self, event: Mapping[str, Any]) -> None:
+        if event["event"] == "to_worker":
+            assert self._workers is not None
+            self._workers.pass_on(event)
+            return
         if event["event"] == "progress" and self._state.level is not None:
             add_counts(self._runner.stats, self._state.level["title"], event["counts"])
         self._state.take(event)
@@ -159,7 +205,7 @@ def _login(variable: str | None) -> tuple[str, str] | None:
     return user, password
 
 
-def _check_port(host: str, port: int) -> None:
+def _check_port(host: str, port: int, *, flag: str) -> None:
     """Raises ConfigError for one that cannot be had, which Locust would only log."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -167,7 +213,7 @@ def _check_port(host: str, port: int) -> None:
         try:
             probe.bind((host, port))
         except OSError as fault:
-            raise ConfigError(f"--port: {host}:{port} cannot be listened on: {fault.strerror or fault}") from None
+            raise ConfigError(f"{flag}: {host}:{port} cannot be listened on: {fault.strerror or fault}") from None
 
 
 def _say(line: str) -> None:

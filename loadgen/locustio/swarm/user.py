@@ -26,7 +26,7 @@ class Ladder(LoadTestShape):
     abstract = False
 
     def __init__(self, state: LadderState, workers: Callable[[], int]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._state, self._workers = state, workers
 
     def tick(self) -> tuple[int, float] | None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from loadgen.core.metrics.totals import Timing, Totals
+from loadgen.core.metrics.totals import Length, Timing, Totals
 from loadgen.core.record import FailureKind, Outcome
 from loadgen.core.stats.histogram import Histogram
 
@@ -34,6 +34,7 @@ class CountedTotals:
     outcomes: dict[Outcome, int]
     failures: dict[FailureKind, int]
     timings: dict[Timing, CountedHistogram]
+    lengths: dict[Length, CountedHistogram]
     warmup: int
     sent: int
     input_tokens: int
@@ -46,6 +47,7 @@ class CountedTotals:
             outcomes=totals.outcomes,
             failures={kind: count for kind, count in totals.failures.items() if count},
             timings={timing: CountedHistogram.of(histogram) for timing, histogram in totals.timings.items()},
+            lengths={length: CountedHistogram.of(histogram) for length, histogram in totals.lengths.items()},
             warmup=totals.warmup,
             sent=totals.sent,
             input_tokens=totals.input_tokens,
@@ -61,4 +63,6 @@ class CountedTotals:
         totals.input_tokens, totals.output_tokens = self.input_tokens, self.output_tokens
         for timing, counted in self.timings.items():
             counted.fill(totals.timings[timing])
+        for length, counted in self.lengths.items():
+            counted.fill(totals.lengths[length])
         return totals

@@ -121,7 +121,6 @@ def _source_variable() -> Json:
         "hide": 0,
         "multi": False,
         "includeAll": False,
-        "current": {},
     }
 
 

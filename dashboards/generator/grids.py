@@ -70,11 +70,7 @@ def table(
         {"matcher": {"id": "byName", "options": heading}, "properties": [{"id": "unit", "value": unit}]}
         for heading, unit, _ in columns
     ]
-    options = {
-        "showHeader": True,
-        "cellHeight": "sm",
-        "footer": {"show": False, "reducer": ["sum"], "countRows": False},
-    }
+    options = {"showHeader": True, "cellHeight": "sm"}
     defaults = defaults_of("short", {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False})
     body = asking(
         "table", title, description, defaults, options, queries, form="table", instant=True, overrides=overrides

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -47,7 +47,7 @@ class Prometheus:
     """A running one."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self.url = url
 
     def query(self, expression: str, **more: str) -> list[dict[str, Any]]:
         """The result of an instant query."""
@@ -72,20 +72,34 @@ class Prometheus:
             time.sleep(0.2)
 
     def _ask(self, what: str, **parameters: str) -> dict[str, Any]:
-        with urlopen(f"{self._url}/api/v1/{what}?{urlencode(parameters)}", timeout=10) as answer:
+        with urlopen(f"{self.url}/api/v1/{what}?{urlencode(parameters)}", timeout=10) as answer:
             return json.load(answer)  # type: ignore[no-any-return]
 
 
 @contextmanager
 def prometheus(
-    folder: Path, *, target: str | None = None, histograms: Literal["native", "classic"] = "classic"
+    folder: Path,
+    *,
+    target: str | None = None,
+    histograms: Literal["native", "classic"] = "classic",
+    jobs: Mapping[str, Sequence[str]] | None = None,
+    rules: Sequence[Path] = (),
+    interval_s: int = 1,
 ) -> Iterator[Prometheus]:
-    """One that scrapes the target every second, and stores histograms of that kind."""
+    """One that scrapes the target, and those of further jobs, and stores histograms of that kind.
+
+    Rules are evaluated as often as is scraped.
+    """
     folder.mkdir(exist_ok=True)
-    jobs: list[dict[str, Any]] = []
-    if target is not None:
-        jobs.append({"job_name": "loadgen", "static_configs": [{"targets": [target]}]})
-    config = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs}
+    targets = {**({"loadgen": [target]} if target is not None else {}), **(jobs or {})}
+    every = f"{interval_s}s"
+    config = {
+        "global": {"scrape_interval": every, "scrape_timeout": every, "evaluation_interval": every},
+        "rule_files": [str(path.resolve()) for path in rules],
+        "scrape_configs": [
+            {"job_name": job, "static_configs": [{"targets": list(addresses)}]} for job, addresses in targets.items()
+        ],
+    }
     (folder / "prometheus.yml").write_text(json.dumps(config), encoding="utf-8")
     features = ["exemplar-storage", *(["native-histograms"] if histograms == "native" else [])]
     line = [

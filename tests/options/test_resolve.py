@@ -75,6 +75,13 @@ def test_strings_become_typed_values() -> None:
         ({"burstiness": "1"}, r"--burstiness needs --request-rate"),
         ({"concurrency": "1", "request_rate": "1"}, r"one kind of load, got --concurrency and --request-rate"),
         ({"replay": True}, r"--replay needs --trace"),
+        ({"workers": "0"}, r"--workers: .*greater than or equal to 1"),
+        ({"workers": "2"}, r"--workers 2: expected at most one for each request of --concurrency 1"),
+        ({"workers": "5", "concurrency": "4"}, r"--workers 5: expected at most one for each .* --concurrency 4"),
+        (
+            {"workers": "5", "request_rate": "9", "max_concurrency": "4"},
+            r"--workers 5: expected at most one for each request of --max-concurrency 4",
+        ),
         ({"speed": "2"}, r"--speed needs --replay"),
         ({"duration": "soon"}, r"--duration: expected a duration such as 500ms"),
         ({"extra_body": "{not json"}, r"--extra-body: expected a JSON object"),

@@ -19,7 +19,7 @@ from loadgen.options.experiment.profile import LAUNCHES, Launch, price_per_hour
 from loadgen.options.experiment.section import Section
 from loadgen.options.experiment.workload import LevelSection, LoadSection, SyntheticSection, WorkloadSection
 from loadgen.options.fields import DurationSeconds, Texts, VariableName
-from loadgen.options.load import CommonOptions, SweepOptions
+from loadgen.options.load import MOST_WORKERS, CommonOptions, SweepOptions
 
 _FLAG = re.compile(r"--([a-z-]+)(: )?")
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
@@ -82,6 +82,7 @@ class ExperimentFile(Section):
     connect_timeout: DurationSeconds = 10.0
     grace: DurationSeconds = 30.0
     scrape_interval: DurationSeconds = Field(1.0, ge=0.2)
+    workers: int = Field(1, ge=1, le=MOST_WORKERS)
     gpu_metrics_url: str | None = None
     local_gpus: Texts = Field([])
     budget: DurationSeconds | None = Field(None, gt=0)
@@ -271,7 +272,7 @@ _SECTION_OF: Mapping[str, tuple[str, ...]] = {
 _OF_EVERY_RUN = (
     *("endpoint", "model", "api_key_env", "slo", "slo_attainment"),
     *("timeout", "idle_timeout", "connect_timeout", "grace", "name"),
-    *("scrape_interval", "gpu_metrics_url", "local_gpus"),
+    *("scrape_interval", "gpu_metrics_url", "local_gpus", "workers"),
 )
 
 

@@ -210,6 +210,14 @@ def test_client_cpu_needs_both_signs() -> None:
     assert not {"client_cpu", "client_busy"} & set(only_late)
 
 
+def test_a_lost_worker_makes_the_run_invalid() -> None:
+    """Its share of the load was missing from then on."""
+    found = findings(closed_loop(), client=client(workers=3, workers_lost=1))
+    assert found["worker_lost"].severity == "invalid"
+    assert found["worker_lost"].evidence.startswith("1 of 3 worker processes")
+    assert "worker_lost" not in findings(closed_loop(), client=client(workers=3))
+
+
 def test_without_kernel_stamps_the_event_loop_tells() -> None:
     """A stalled loop under a full core is as bad as late stamps."""
     facts = client(cpu_ratio=1.0, loop_stall_p99_s=0.02)

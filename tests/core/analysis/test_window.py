@@ -72,3 +72,18 @@ def test_nothing_due_has_no_window() -> None:
     assert summary.throughput.requests_per_s is None
     assert summary.concurrency.mean is None
     assert manifest().window is None
+
+
+def test_the_window_ends_where_one_of_several_workers_had_nothing_left() -> None:
+    """From there on the load was not whole; what was sent then is measured, but no part of rates."""
+    records = [answered(seq, sent_ms=1000 * seq, ttft_ms=50) for seq in range(20)]
+    window = summarised(records, exhausted_ns=15 * S + 1).window
+    assert window is not None
+    assert (window.start_s, window.end_s, window.kind) == (0.0, 15.000000001, "until_last_send")
+    later = summarised(records, exhausted_ns=30 * S).window
+    assert later is not None
+    assert later.end_s == 19.0, "a drain is none of it either"
+    early = summarised(records, exhausted_ns=2 * S).window
+    assert early is not None
+    assert early.kind == "whole", "too little completed until then"
+    assert early.end_s > 19.0

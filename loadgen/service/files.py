@@ -1,7 +1,7 @@
 """The files of a run, as they are given to people."""
 
+import json
 import logging
-import os
 import subprocess
 import sys
 import tarfile
@@ -12,7 +12,7 @@ from typing import Any
 
 from loadgen.adapters.store.run_folder import RECORDS
 from loadgen.service.admission.files import file_within
-from loadgen.service.jobs.order import LOG, REPORT, SUMMARY
+from loadgen.service.jobs.order import LOG, REPORT, SUMMARY, VIEW
 from loadgen.service.jobs.states import ENDED, State
 from loadgen.service.problems import conflict, not_found
 from loadgen.service.runs import results_in
@@ -20,6 +20,7 @@ from loadgen.service.runs import results_in
 _LOG = logging.getLogger("loadgen.service")
 _REPORT_S = 300.0
 _NICE = 10
+_LONGEST_DETAIL = 1000
 _CHUNK_BYTES = 1 << 18
 _LOG_BYTES = 1 << 16
 
@@ -34,6 +35,10 @@ class RunFiles:
     def summary(self, run: Mapping[str, Any]) -> bytes:
         """The whole result, as the file of that kind has it."""
         return self._read(run, SUMMARY)
+
+    def view(self, run: Mapping[str, Any]) -> bytes:
+        """The verdict in words, tables and charts, as the page shows them."""
+        return self._read(run, VIEW)
 
     def log(self, run: Mapping[str, Any]) -> bytes:
         """The end of what the process of a run wrote."""
@@ -79,6 +84,16 @@ class RunFiles:
             raise conflict("the run is not over")
         return _packed(self._results(run))
 
+    def compared(self, baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> dict[str, Any]:
+        """The comparison as `loadgen compare --json` has it, of whatever the two sent."""
+        paths = [str(self._results(run)) for run in (baseline, candidate)]
+        done = _aside("compare", *paths, "--json", "--allow-unlike", "--allow-invalid")
+        if done.returncode != 0:
+            said = done.stderr.decode(errors="replace").strip().removeprefix("loadgen: ")
+            raise conflict(f"cannot be compared: {said}"[:_LONGEST_DETAIL].replace(str(self._folder), ""))
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
     def _results(self, run: Mapping[str, Any]) -> Path:
         results = results_in(self._folder, run)
         if results is None or not results.is_dir():
@@ -92,21 +107,19 @@ class RunFiles:
             raise not_found("result") from None
 
 
-def _render(results: Path, path: Path) -> None:
-    """In a process of its own that steps back behind whatever measures."""
-    command = (sys.executable, "-m", "loadgen", "report", str(results), "--html", str(path))
+def _aside(*arguments: str) -> "subprocess.CompletedProcess[bytes]":
+    """A command of ours in a process of its own, which steps back behind whatever measures."""
+    command = ("nice", "-n", str(_NICE), sys.executable, "-m", "loadgen", *arguments)
     try:
-        done = subprocess.run(  # noqa: S603
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            timeout=_REPORT_S,
-            check=False,
-            preexec_fn=lambda: os.nice(_NICE),
+        return subprocess.run(  # noqa: S603
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_REPORT_S, check=False
         )
     except subprocess.TimeoutExpired:
-        raise conflict("the report takes too long; render it by `loadgen report`") from None
+        raise conflict(f"this takes too long here; `loadgen {arguments[0]}` does it without a limit") from None
+
+
+def _render(results: Path, path: Path) -> None:
+    done = _aside("report", str(results), "--html", str(path))
     if done.returncode not in (0, 1, 3):
         _LOG.warning("a report cannot be made", extra={"said": done.stderr.decode(errors="replace")[-500:]})
         raise not_found("report")

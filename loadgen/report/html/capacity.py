@@ -17,7 +17,7 @@ def capacity_html(search: Search, result: CapacityResult, manifest: RunManifest)
 
     `manifest` is that of the first probe.
     """
-    charts = (_attainment_chart(result),)
+    charts = (attainment_chart(result),)
     name = manifest.name or f"Capacity of {manifest.target.model}"
     facts = fact_list((label, esc(value)) for label, value in capacity_facts(search, result))
     sections = [section("capacity", "Capacity", facts)]
@@ -42,7 +42,7 @@ def capacity_html(search: Search, result: CapacityResult, manifest: RunManifest)
     )
 
 
-def _attainment_chart(result: CapacityResult) -> Chart:
+def attainment_chart(result: CapacityResult) -> Chart:
     """Each level's attainment with its interval, beside the share that is asked for."""
     last: dict[float, Probe] = {
         probe.level: probe for probe in result.probes if probe.verdict in (Verdict.PASS, Verdict.FAIL)

@@ -16,10 +16,13 @@ from loadgen.options.capacity import CapacityOptions
 from loadgen.options.experiment import load_experiment
 from loadgen.options.load import CommonOptions, RunOptions, SweepOptions
 from loadgen.report.comparison import comparison_html
+from loadgen.service.child.against import held_against
 from loadgen.service.child.headline import headline, headline_of_comparison, headline_of_search, headline_of_sweep
 from loadgen.service.child.telling import Teller
+from loadgen.service.child.view import View, view_of_experiment, view_of_run, view_of_search, view_of_sweep
 from loadgen.service.child.watching import Follower
-from loadgen.service.jobs.order import OUT, REPORT, SUMMARY, Order, Outcome
+from loadgen.service.jobs.exposition import Encoded, encode_families
+from loadgen.service.jobs.order import OUT, REPORT, SUMMARY, VIEW, Order, Outcome
 from loadgen.wiring.capacity import exit_code_of, find_capacity
 from loadgen.wiring.experiment import run_experiment
 from loadgen.wiring.experiment_report import experiment_result
@@ -28,6 +31,8 @@ from loadgen.wiring.run import run_once
 from loadgen.wiring.sweep import sweep_once
 
 _EXPERIMENT = "experiment.yaml"
+_CAPACITY = "loadgen_capacity_"
+_SAYS_SOMETHING = (ExitCode.DONE, ExitCode.GATE_FAILED, ExitCode.INVALID_MEASUREMENT)
 _INTERNAL = 70  # what sysexits.h has for it
 Options = TypeVar("Options", bound=CommonOptions)
 
@@ -40,6 +45,8 @@ def perform(order: Order, teller: Teller) -> Outcome:
     try:
         with follower.following():
             outcome = asyncio.run(work(order, folder, follower, teller))
+        if order.baseline is not None:
+            outcome = held_against(order.baseline, outcome, folder, kind=order.kind)
     except LoadgenError as fault:
         return Outcome(exit_code=fault.exit_code, message=str(fault))
     except Exception as fault:
@@ -53,7 +60,7 @@ async def _run(order: Order, folder: Path, follower: Follower, teller: Teller) -
     finished = await run_once(options, display=follower.display, watch=follower.watch)
     _finishing(teller)
     summary = finished.analysis.summary
-    _save_summary(folder, summary)
+    _save(folder, summary, view_of_run(finished.analysis))
     ending = ending_of([finished], options)
     return _outcome(ending, finished.folder.path, valid=summary.verdict.valid, result=headline(summary))
 
@@ -62,7 +69,7 @@ async def _sweep(order: Order, folder: Path, follower: Follower, teller: Teller)
     options = _options(SweepOptions, order, folder)
     ladder = await sweep_once(options, display=follower.display, watch=follower.watch)
     _finishing(teller)
-    _save_summary(folder, ladder.sweep)
+    _save(folder, ladder.sweep, view_of_sweep(ladder.sweep))
     ending = ending_of(ladder.levels, options, interrupted=ladder.interrupted)
     valid = all(run.analysis.summary.verdict.valid for run in ladder.levels)
     return _outcome(ending, ladder.path, valid=valid, result=headline_of_sweep(ladder.sweep))
@@ -76,7 +83,7 @@ async def _capacity(order: Order, folder: Path, follower: Follower, teller: Tell
 
     found = await find_capacity(options, display=follower.display, told=told, watch=follower.watch)
     _finishing(teller)
-    _save_summary(folder, found.result)
+    _save(folder, found.result, view_of_search(found.search, found.result))
     result = headline_of_search(found.result)
     code = exit_code_of(found)
     return Outcome(
@@ -85,7 +92,7 @@ async def _capacity(order: Order, folder: Path, follower: Follower, teller: Tell
         valid=code is not ExitCode.INVALID_MEASUREMENT,
         gates=["not even the first level meets the objectives"] if code is ExitCode.GATE_FAILED else [],
         result=result,
-        capacity=result if code in (ExitCode.DONE, ExitCode.GATE_FAILED, ExitCode.INVALID_MEASUREMENT) else None,
+        capacity=result | {"families": _of_capacity(follower)} if code in _SAYS_SOMETHING else None,
     )
 
 
@@ -101,7 +108,7 @@ async def _experiment(order: Order, folder: Path, follower: Follower, teller: Te
     if finished.interrupted or not any(cell.arm == plan.baseline and cell.name in done for cell in plan.cells):
         return Outcome(exit_code=finished.code, artefact=path.name, result={"remarks": list(finished.remarks)})
     result = await asyncio.to_thread(experiment_result, path)
-    _save_summary(folder, result)
+    _save(folder, result, view_of_experiment(result.ladders))
     page = comparison_html(*result.ladders)
     replace_file(folder / REPORT, page.encode())
     replace_file(path / REPORT, page.encode())
@@ -144,6 +151,12 @@ class _ExperimentDisplay:
             yield
 
 
+def _of_capacity(follower: Follower) -> Encoded:
+    """The metrics of the search, for the page that keeps them when this process is gone."""
+    families = follower.watch.monitor.families()
+    return encode_families(family for family in families if family.name.startswith(_CAPACITY))
+
+
 def _options(model: type[Options], order: Order, folder: Path) -> Options:
     return model.model_validate({**order.options, "out": folder / OUT, "quiet": True})
 
@@ -152,8 +165,10 @@ def _finishing(teller: Teller) -> None:
     teller.tell("state", state="finishing")
 
 
-def _save_summary(folder: Path, value: Any) -> None:
-    replace_file(folder / SUMMARY, document(value, Scrubber()))
+def _save(folder: Path, summary: Any, view: View) -> None:
+    scrubber = Scrubber()
+    replace_file(folder / SUMMARY, document(summary, scrubber))
+    replace_file(folder / VIEW, scrubber.encode(view))
 
 
 def _outcome(ending: Ending, path: Path, *, valid: bool, result: dict[str, Any]) -> Outcome:

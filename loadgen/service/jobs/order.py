@@ -15,7 +15,17 @@ import msgspec
 from loadgen.adapters.store.files import replace_file, sync_folder
 
 STARTED, OUTCOME, OUT, LOG, REPORT = "started", "outcome.json", "out", "log.txt", "report.html"
-SUMMARY = "summary.json"
+SUMMARY, VIEW = "summary.json", "view.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """What a run is held against: the folder of its results, its main figures, and the gates."""
+
+    name: str
+    folder: str
+    gates: list[str]
+    result: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +37,7 @@ class Order:
     options: dict[str, Any]
     folder: str
     allowed_hosts: list[str]
+    baseline: Baseline | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

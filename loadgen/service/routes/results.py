@@ -45,6 +45,19 @@ def summary(run_id: Id, parts: Parts, _who: Reader) -> Response:
 
 
 @router.get(
+    "/view",
+    response_class=Response,
+    responses={
+        200: {"content": {"application/json": {"schema": {"type": "object"}}}, "description": "`loadgen.view/1`."},
+        **problems(404),
+    },
+)
+def view(run_id: Id, parts: Parts, _who: Reader) -> Response:
+    """The result as the page shows it: the verdict in words, tables and charts."""
+    return Response(parts.files.view(parts.runs.row(run_id)), media_type="application/json")
+
+
+@router.get(
     "/report", response_class=Response, responses={**_content("text/html", "The report."), **problems(404, 409)}
 )
 def report(run_id: Id, parts: Parts, _who: Reader) -> Response:

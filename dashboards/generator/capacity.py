@@ -87,14 +87,14 @@ def _against_before(now: str) -> str:
 def _latest() -> list[Panel]:
     return [
         stat(
-            "Capacity",
+            "Latest capacity",
             f"{_CAPACITY} The latest test.",
             "short",
             Query(expr=_shown("capacity_level"), legend=_WHO),
             width=5,
         ),
         stat(
-            "Against the weeks before",
+            "Latest against before",
             "Latest capacity / median of the four weeks before it, hour by hour.",
             "percentunit",
             Query(expr=_against_before(_shown("capacity_level")), legend=_WHO),

@@ -34,6 +34,7 @@ from dashboards.generator.promql import (
 
 VALIDITY = words({0: ("invalid", RED), 1: ("valid", GREEN)})
 _WHO = "{{server}}, {{method}}"
+_LEVEL = "{{variable}} {{level}}, {{server}}"
 _LATENCIES = {
     "time_to_first_token_seconds": (
         "TTFT",
@@ -231,12 +232,11 @@ def _client() -> list[Panel]:
             ),
         ),
         timeseries(
-            "Client's CPU at each level",
-            "Share of one core that the load generator used in the window of the latest level. Near 100 % it is the "
-            "client that is measured.",
+            "Sent of what was offered",
+            "Requests sent / requests due in the window of each finished level of an open loop; under 95 % without a "
+            "cap on concurrency the measurement is invalid.",
             "percentunit",
-            Query(expr=largest(chosen("level_client_cpu_ratio"), *LEVEL), legend="{{variable}} {{level}}, {{server}}"),
-            width=8,
+            Query(expr=share(_of_level("level_sent_rate_rps"), _of_level("level_offered_rate_rps")), legend=_LEVEL),
         ),
         states(
             "May it be believed?",
@@ -246,7 +246,28 @@ def _client() -> list[Panel]:
             width=8,
             height=8,
         ),
+        timeseries(
+            "Client's CPU at each level",
+            "Share of one core that the load generator used in the window of the latest level. Near 100 % it is the "
+            "client that is measured.",
+            "percentunit",
+            Query(expr=_of_level("level_client_cpu_ratio"), legend=_LEVEL),
+            width=12,
+        ),
+        timeseries(
+            "How late the client saw what had arrived",
+            "The kernel's stamp of an arrival to the client's own look at it, p99 of requests by their worst read, "
+            "at each finished level. Latencies are taken from the kernel's stamps and do not hold it.",
+            "s",
+            Query(expr=_of_level("level_client_stamp_lag_seconds"), legend=_LEVEL),
+            width=12,
+        ),
     ]
+
+
+def _of_level(metric: str) -> str:
+    """A result of each finished level, as it is told now."""
+    return largest(chosen(metric), *LEVEL)
 
 
 def _server() -> list[Panel]:

@@ -69,11 +69,12 @@ def preemptions() -> Panel:
 def tokens() -> Panel:
     """What the server counts."""
     return timeseries(
-        "Server: output tokens",
-        "Output tokens a second as the server counts them, whoever asked: above the client's figure another client is "
-        f"at work. {_RULED}",
+        "Server: tokens",
+        "Output and input tokens a second as the server counts them, whoever asked: above the client's figures "
+        f"another client is at work. {_RULED}",
         "short",
-        Query(expr=by_server("generation_tokens:rate1m"), legend=_WHO),
+        Query(expr=by_server("generation_tokens:rate1m"), legend=f"output, {_WHO}"),
+        Query(expr=by_server("prompt_tokens:rate1m"), legend=f"input, {_WHO}"),
     )
 
 

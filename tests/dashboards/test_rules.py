@@ -1,0 +1,43 @@
+"""Rules by Prometheus' own tool: they are well-formed, and do what their unit tests say."""
+
+import subprocess
+
+import pytest
+
+from tests.adapters.prometheus.scraped import program
+from tests.dashboards.written import PROMETHEUS, RULE_FILES, rules
+
+UNIT_TESTS = sorted((PROMETHEUS / "tests").glob("*.yml"))
+
+
+def promtool(*arguments: str) -> str:
+    """What it says. Raises AssertionError with that when it objects."""
+    done = subprocess.run([program("promtool"), *arguments], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_configuration_and_rules_are_well_formed() -> None:
+    """The configuration finds all rule files."""
+    said = promtool("check", "config", str(PROMETHEUS / "prometheus.yml"))
+    assert all(path.name in said for path in RULE_FILES)
+
+
+@pytest.mark.parametrize("path", UNIT_TESTS, ids=lambda path: path.stem)
+def test_rules_do_what_their_unit_tests_say(path: str) -> None:
+    """Each alert where it has to fire, and where it must not."""
+    promtool("test", "rules", str(path))
+
+
+def test_every_rule_has_a_unit_test() -> None:
+    """By its name."""
+    tested = " ".join(path.read_text(encoding="utf-8") for path in UNIT_TESTS)
+    assert [rule for rule in rules() if (rule.get("record") or rule["alert"]) not in tested] == []
+
+
+def test_alerts_tell_people_what_is_wrong() -> None:
+    """A summary, a description and a severity each."""
+    for rule in rules():
+        if "alert" in rule:
+            assert rule["annotations"].keys() == {"summary", "description"}
+            assert rule["labels"]["severity"] in ("warning", "critical")

@@ -84,6 +84,11 @@ class ServeOptions(BaseModel):
         3600.0 * 4, "Longest time for a run, after which it is stopped in order.", panel="Load", metavar="TIME", gt=0
     )
 
+    webhook_host: Annotated[Texts, AfterValidator(_names)] = option(
+        [], "Hosts that webhooks may go to, written as for --allow-host. Default: none.",
+        panel="Target", metavar="HOST,…",
+    )  # fmt: skip
+
     admin_key_env: VariableName | None = option(
         None, "Environment variable with a key of all scopes, for the first start.", panel="Run", metavar="NAME"
     )

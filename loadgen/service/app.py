@@ -14,13 +14,28 @@ from loadgen import __version__
 from loadgen.core.errors import LoadgenError
 from loadgen.service.body_limit import BodyLimit
 from loadgen.service.problems import FieldProblem, Problem, invalid
-from loadgen.service.routes import events, keys, operations, results, runs
+from loadgen.service.routes import (
+    baselines,
+    compare,
+    events,
+    history,
+    keys,
+    operations,
+    options,
+    results,
+    runs,
+    schedules,
+    webhooks,
+)
 from loadgen.service.routes.common import PROBLEM_TYPE
 from loadgen.service.services import Services
 
 LOG = logging.getLogger("loadgen.service")
 
-_ROUTERS = (runs.router, runs.experiments, events.router, results.router, keys.router, operations.router)
+_ROUTERS = (
+    *(runs.router, runs.experiments, events.router, results.router, compare.router, options.router),
+    *(schedules.router, baselines.router, history.router, webhooks.router, keys.router, operations.router),
+)
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",

@@ -11,17 +11,18 @@ from sqlalchemy import Connection, and_, delete, insert, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from loadgen.adapters.store.run_folder import new_run_id
+from loadgen.core.errors import ConfigError
 from loadgen.service.admission.admit import Admitted, Asked, admit, with_files
 from loadgen.service.admission.limits import Limits
 from loadgen.service.admission.policy import Policy
 from loadgen.service.clock import Clock, rfc3339
 from loadgen.service.jobs import queue
 from loadgen.service.jobs.hub import Hub
-from loadgen.service.jobs.order import OUT, Order
+from loadgen.service.jobs.order import OUT, Baseline, Order
 from loadgen.service.jobs.states import AT_WORK, State
-from loadgen.service.problems import conflict, invalid, not_found
+from loadgen.service.problems import FieldProblem, conflict, invalid, not_found
 from loadgen.service.store.database import Database
-from loadgen.service.store.tables import events, idempotency, runs
+from loadgen.service.store.tables import baselines, events, idempotency, runs
 from loadgen.service.wire import Naming, RunDetail, RunRequest, RunView, Waiting
 
 _REMEMBERED_MS = 7 * 24 * 3600 * 1000
@@ -46,6 +47,11 @@ class Runs:
         self._database, self._clock, self._policy, self._hub = database, clock, policy, hub
         self.folder = folder
 
+    @property
+    def limits(self) -> Limits:
+        """The most load that anybody may ask for."""
+        return self._policy.limits
+
     def admitted(self, asked: Asked, limits: Limits) -> Admitted:
         """Checks what is asked for. Raises Problem."""
         return admit(asked, self._policy, limits)
@@ -62,6 +68,7 @@ class Runs:
             return known, False
         asked = asked_of(request)
         admitted = self.admitted(asked, limits)
+        self.check_baseline(request)
         try:
             with self._database.write() as connection:
                 run_id = self.add(connection, request, asked, admitted, principal=principal)
@@ -74,6 +81,18 @@ class Runs:
             return known, False
         self._hub.tell()
         return run_id, True
+
+    def check_baseline(self, request: RunRequest) -> None:
+        """Raises Problem for a baseline that is not there, or of another kind."""
+        if request.baseline_id is None:
+            return
+        with self._database.read() as connection:
+            kind = connection.execute(
+                select(baselines.c.kind).where(baselines.c.id == request.baseline_id)
+            ).scalar_one_or_none()
+        if kind != request.kind:
+            detail = "no such baseline" if kind is None else f"is a baseline of kind {kind}"
+            raise invalid("this baseline will not do", FieldProblem(pointer="/baseline_id", detail=detail))
 
     def add(
         self,
@@ -101,6 +120,7 @@ class Runs:
             lease_keys=admitted.lease_keys,
             time_limit_s=admitted.time_limit_s,
             created_by=principal,
+            baseline_id=request.baseline_id,
             schedule_id=schedule_id,
             fire_at_unix_ms=fire_at_unix_ms,
         )
@@ -115,11 +135,21 @@ class Runs:
             options |= {"url": admitted.target["url"], "name": run["name"], "label": dict(run["labels"])}
         return Order(
             run_id=run["id"],
+            baseline=None if run["baseline_id"] is None else self._baseline(run["baseline_id"]),
             kind=asked.kind,
             options=options,
             folder=str(folder.resolve()),
             allowed_hosts=list(self._policy.hosts.text),
         )
+
+    def _baseline(self, baseline_id: str) -> Baseline:
+        with self._database.read() as connection:
+            row = connection.execute(select(baselines).where(baselines.c.id == baseline_id)).mappings().one_or_none()
+            run = None if row is None else queue.load(connection, row["run_id"])
+        results = None if run is None else results_in(self.folder, run)
+        if row is None or run is None or results is None:
+            raise ConfigError("the baseline is not there any more")
+        return Baseline(name=row["name"], folder=str(results), gates=list(row["gates"]), result=run["result"] or {})
 
     def row(self, run_id: str) -> dict[str, Any]:
         """All columns. Raises Problem when there is no such run."""

@@ -11,16 +11,22 @@ from typing import Protocol
 from loadgen.adapters.store.files import reason
 from loadgen.core.errors import ConfigError, StoreError
 from loadgen.options.serve import ServeOptions
+from loadgen.service.admission.addresses import AllowList
 from loadgen.service.admission.policy import Policy
 from loadgen.service.auth import keys
 from loadgen.service.auth.door import Door
 from loadgen.service.clock import Clock, SystemClock
 from loadgen.service.files import RunFiles
+from loadgen.service.history.history import History
 from loadgen.service.jobs.hub import Hub
 from loadgen.service.jobs.process import ChildProcess, Spawn, child_environment
 from loadgen.service.jobs.supervisor import Supervisor
+from loadgen.service.metrics import Metrics
 from loadgen.service.runs import Runs
+from loadgen.service.schedules.scheduler import Scheduler
 from loadgen.service.store.database import Database
+from loadgen.service.webhooks.courier import Courier
+from loadgen.service.webhooks.outbox import Outbox
 
 LOG = logging.getLogger("loadgen.service")
 
@@ -51,6 +57,10 @@ class Services:
     supervisor: Supervisor
     door: Door
     files: RunFiles
+    scheduler: Scheduler
+    courier: Courier
+    receivers: AllowList
+    metrics: Metrics
     turning: Sequence[Turning]
     closing: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
@@ -58,9 +68,10 @@ class Services:
     def start(self) -> None:
         """Begins to work on what is queued."""
         self.supervisor.enter()
-        thread = threading.Thread(target=self._work, name="supervisor", daemon=True)
-        thread.start()
-        self._threads.append(thread)
+        for name, turning in (("supervisor", self.turning), ("courier", (self.courier,))):
+            thread = threading.Thread(target=self._work, args=(turning,), name=name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
 
     def stop(self) -> None:
         """Stops in order: runs are interrupted and what they measured is kept, within half a minute."""
@@ -74,6 +85,7 @@ class Services:
             self.supervisor.turn()
             threading.Event().wait(_DRAIN_TURN_S)
         self.supervisor.leave()
+        self.courier.close()
         self.database.close()
 
     @property
@@ -81,10 +93,10 @@ class Services:
         """Whether its thread is there."""
         return all(thread.is_alive() for thread in self._threads)
 
-    def _work(self) -> None:
+    def _work(self, turning: Sequence[Turning]) -> None:
         while not self.closing.is_set():
             seen = self.hub.count
-            for each in self.turning:
+            for each in turning:
                 try:
                     each.turn()
                 except Exception:  # nothing that goes wrong once may end all further runs
@@ -109,6 +121,7 @@ def build(options: ServeOptions, *, clock: Clock | None = None, spawn: Spawn | N
                 " --admin-key-file, or make one while the service listens on 127.0.0.1 alone"
             )
     runs = Runs(database, clock, policy, hub, folder / "runs")
+    outbox = Outbox(clock)
     supervisor = Supervisor(
         database,
         clock,
@@ -116,8 +129,11 @@ def build(options: ServeOptions, *, clock: Clock | None = None, spawn: Spawn | N
         spawn=spawn or _spawn(policy),
         order_for=runs.order_for,
         parallel_runs=options.parallel_runs,
+        follow=(History(outbox.announce).follow, outbox.follow),
         hub=hub,
     )
+    scheduler = Scheduler(database, clock, runs, hub, outbox.announce)
+    receivers = AllowList.parse(options.webhook_host)
     door = Door(database, clock, beyond=options.listens_beyond, public_hosts=frozenset(options.public_host))
     return Services(
         options=options,
@@ -129,7 +145,11 @@ def build(options: ServeOptions, *, clock: Clock | None = None, spawn: Spawn | N
         supervisor=supervisor,
         door=door,
         files=RunFiles(runs.folder),
-        turning=(supervisor,),
+        scheduler=scheduler,
+        courier=Courier(database, clock, receivers),
+        receivers=receivers,
+        metrics=Metrics(database, supervisor),
+        turning=(scheduler, supervisor),
     )
 
 

@@ -6,14 +6,27 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from pydantic.config import JsonDict
 
 from loadgen.adapters.servers.redaction import holds_secret
+from loadgen.options.fields import VariableName
 from loadgen.service.auth.principal import Scope
 from loadgen.service.jobs.states import State
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Reference = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 LabelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,62}$")]
 LabelValue = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Labels = Annotated[dict[LabelName, LabelValue], Field(max_length=32)]
 Kind = Literal["run", "sweep", "capacity", "experiment"]
+WebhookKind = Literal[
+    "run.completed",
+    "run.failed",
+    "run.cancelled",
+    "run.interrupted",
+    "capacity.regression",
+    "capacity.improvement",
+    "schedule.missed",
+    "schedule.busy",
+    "schedule.refused",
+]
 Instant = Annotated[str, Field(description="RFC 3339, UTC", examples=["2026-01-31T12:00:00.000Z"])]
 
 _RUN_EXAMPLE: JsonDict = {
@@ -66,6 +79,7 @@ class Naming(Body):
     name: Name | None = None
     labels: Labels = {}
     time_limit_s: float | None = Field(None, gt=0, le=30 * 86400, description="The run is stopped in order after it.")
+    baseline_id: Reference | None = Field(None, description="What it is held against, with the gates of that baseline.")
 
     @model_validator(mode="after")
     def _public(self) -> Self:
@@ -116,6 +130,7 @@ class RunView(View):
     started_at: Instant | None
     ended_at: Instant | None
     cancel_asked_at: Instant | None
+    baseline_id: str | None
     schedule_id: str | None
     reason: str | None = Field(description="Why it did not complete, from a closed set.")
     message: str | None
@@ -283,3 +298,258 @@ class AuditPage(View):
 
     items: list[AuditView]
     next: int | None
+
+
+class ScheduleRequest(Body):
+    """A run by the calendar. `request` is what `POST /v1/runs` takes."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "nightly capacity",
+                    "cron": "30 2 * * *",
+                    "time_zone": "Europe/Berlin",
+                    "request": {
+                        "kind": "capacity",
+                        "target": {"url": "http://127.0.0.1:8000"},
+                        "options": {"slo": "ttft=500ms,tpot=50ms"},
+                    },
+                }
+            ]
+        },
+    )
+
+    name: Name
+    cron: str = Field(max_length=200, description="Minute, hour, day of month, month, day of week.")
+    time_zone: str = Field("UTC", max_length=64, description="Of the IANA list.")
+    request: RunRequest
+    misfire_grace_s: float = Field(
+        600.0, ge=0, le=7 * 86400, description="An instant that nobody was there for still counts for so long."
+    )
+    when_busy: Literal["skip", "queue"] = Field("skip", description="What to do when its server is in use.")
+    paused: bool = False
+
+
+class ScheduleView(View):
+    """A schedule, and when it is due next."""
+
+    id: str
+    name: str
+    cron: str
+    time_zone: str
+    words: str
+    request: dict[str, Any]
+    misfire_grace_s: float
+    when_busy: str
+    paused: bool
+    created_by: str
+    created_at: Instant
+    next_at: Instant | None
+    last_at: Instant | None
+
+
+class ScheduleList(View):
+    """All schedules, by name."""
+
+    items: list[ScheduleView]
+
+
+class FiringView(View):
+    """An instant at which a schedule was due, and what became of it: run, missed, busy, refused."""
+
+    due_at: Instant
+    outcome: str
+    run_id: str | None
+    decided_at: Instant
+
+
+class FiringList(View):
+    """The latest ones."""
+
+    items: list[FiringView]
+
+
+class DueTimes(View):
+    """When it is due next, in UTC and by the clocks of its time zone."""
+
+    words: str
+    items: list[Instant]
+    local: list[str]
+
+
+class CronCheck(Body):
+    """A timetable to look at."""
+
+    cron: str = Field(max_length=200)
+    time_zone: str = Field("UTC", max_length=64)
+
+
+class BaselineRequest(Body):
+    """A run, a sweep or a capacity that others are held against, and what fails them."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        json_schema_extra={
+            "examples": [{"name": "0.33.0", "run_id": "20260131-120000-000-abcdef", "gates": ["tpot_s.p99 > 1.05x"]}]
+        },
+    )
+
+    name: Name
+    run_id: Reference
+    gates: Annotated[list[Annotated[str, StringConstraints(max_length=200)]], Field(max_length=50)] = []
+
+
+class BaselineView(View):
+    """A baseline."""
+
+    id: str
+    name: str
+    run_id: str
+    kind: Kind
+    gates: list[str]
+    created_by: str
+    created_at: Instant
+
+
+class BaselineList(View):
+    """All baselines, by name."""
+
+    items: list[BaselineView]
+
+
+class WebhookRequest(Body):
+    """Who is told of what. The secret, `whsec_…`, is in that environment variable of the service."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "chat",
+                    "url": "https://hooks.example.org/loadgen",
+                    "secret_env": "LOADGEN_WEBHOOK_SECRET",
+                    "kinds": ["capacity.regression", "run.failed"],
+                }
+            ]
+        },
+    )
+
+    name: Name
+    url: str = Field(max_length=2000)
+    secret_env: VariableName
+    kinds: Annotated[list[WebhookKind], Field(min_length=1, max_length=20)]
+    paused: bool = False
+
+
+class WebhookView(View):
+    """A webhook."""
+
+    id: str
+    name: str
+    url: str
+    secret_env: str
+    kinds: list[str]
+    paused: bool
+    created_by: str
+    created_at: Instant
+
+
+class WebhookList(View):
+    """All webhooks, by name."""
+
+    items: list[WebhookView]
+
+
+class DeliveryView(View):
+    """One message to a webhook: waiting, delivered or given_up."""
+
+    id: str
+    kind: str
+    run_id: str | None
+    state: str
+    attempts: int
+    created_at: Instant
+    next_at: Instant | None
+    ended_at: Instant | None
+    last_error: str | None
+
+
+class DeliveryList(View):
+    """The latest ones."""
+
+    items: list[DeliveryView]
+
+
+class CapacityPoint(View):
+    """One capacity test. `verdict` holds it against those before it.
+
+    An unchanged one would lie in `expected_low` to `expected_high`.
+    """
+
+    run_id: str
+    at: Instant
+    name: str | None
+    labels: dict[str, str]
+    variable: str
+    level: float | None
+    low: float | None
+    high: float | None
+    attainment_ratio: float | None
+    requests_per_s: float | None
+    output_tokens_per_s: float | None
+    valid: bool
+    verdict: Literal["too_few", "no_change", "regression", "improvement", "invalid"]
+    compared_with: int
+    expected: float | None
+    expected_low: float | None
+    expected_high: float | None
+    ratio: float | None
+
+
+class CapacitySeries(View):
+    """Capacity tests of the same server with the same options."""
+
+    series: str
+    tests: int
+    latest: CapacityPoint
+    target: dict[str, str]
+    options: dict[str, Any]
+
+
+class SeriesList(View):
+    """All of them, that of the latest test first."""
+
+    items: list[CapacitySeries]
+
+
+class PointList(View):
+    """The results of one, ascending."""
+
+    items: list[CapacityPoint]
+
+
+class OptionList(View):
+    """The options of a kind as JSON schema."""
+
+    kind: Kind
+    json_schema: dict[str, Any]
+
+
+class TargetView(View):
+    """A server that runs may name."""
+
+    name: str
+    url: str
+    source: Literal["settings", "profile"]
+
+
+class TargetList(View):
+    """All of them."""
+
+    items: list[TargetView]
+    allowed_hosts: list[str]

@@ -31,7 +31,7 @@ SETTLED_HERE = frozenset(
 )
 """Options of the commands that are not for a request: the service settles them, or the request has a place for them."""
 
-_NOT_HERE = {
+NOT_HERE = {
     "proxy": "a proxy would reach what the list of allowed hosts does not name",
     "workers": "connections of further processes are not held against the list of allowed hosts",
 }
@@ -109,8 +109,8 @@ def options_of(kind: str, given: Mapping[str, Any], url: str) -> CommonOptions:
         for name in SETTLED_HERE.intersection(given)
     ]
     wrong += [
-        FieldProblem(pointer=_pointer("options", name), detail=_NOT_HERE[name])
-        for name in _NOT_HERE
+        FieldProblem(pointer=_pointer("options", name), detail=NOT_HERE[name])
+        for name in NOT_HERE
         if given.get(name) not in (None, 1)
     ]
     if wrong:

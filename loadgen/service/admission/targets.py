@@ -30,7 +30,11 @@ def check_url(url: str, allowed: AllowList, resolve: Resolver) -> frozenset[str]
         raise ConfigError("expected a URL without a password: name a variable that holds the key by api_key_env")
     if destination.unix_path is not None:
         raise PermissionError("a unix socket cannot be reached from the service")
-    host, port = destination.host, destination.port
+    return check_host(destination.host, destination.port, allowed, resolve)
+
+
+def check_host(host: str, port: int, allowed: AllowList, resolve: Resolver) -> frozenset[str]:
+    """The same of a host and a port."""
     if not allowed.admits_name(host, port):
         raise PermissionError(f"{normal_name(host)}:{port} is not on the service's list of allowed hosts")
     addresses = list(resolve(host, port))

@@ -1,10 +1,11 @@
-"""Health and readiness, for whoever watches over the service. No key is needed, and nothing is told but that."""
+"""Health, readiness and metrics, for whoever watches over the service. Health and readiness need no key."""
 
-from fastapi import APIRouter
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
 
+from loadgen.adapters.prometheus.page import chosen
 from loadgen.core.errors import StoreError
-from loadgen.service.routes.common import PROBLEM_TYPE, Parts
+from loadgen.service.routes.common import PROBLEM_TYPE, Parts, Reader, problems
 from loadgen.service.wire import ProblemView
 
 router = APIRouter(tags=["operations"])
@@ -28,6 +29,20 @@ def readiness(parts: Parts) -> JSONResponse:
     if parts.closing.is_set():
         return _not_ready("the service ends")
     return JSONResponse({"status": "ok"}) if parts.works else _not_ready("runs are not worked on")
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={
+        200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The page."},
+        **problems(),
+    },
+)
+def metrics(request: Request, parts: Parts, _who: Reader) -> Response:
+    """The page for Prometheus, in the form that it asks for."""
+    content_type, render = chosen(request.headers.get("accept", ""))
+    return Response(render(parts.metrics.families()), headers={"Content-Type": content_type})
 
 
 def _not_ready(detail: str) -> JSONResponse:

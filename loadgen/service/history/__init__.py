@@ -1,0 +1,1 @@
+"""What capacity tests found over time, and whether it changed."""

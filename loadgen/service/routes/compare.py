@@ -1,0 +1,20 @@
+"""Runs beside one another."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from loadgen.service.routes.common import Parts, Reader, problems
+
+router = APIRouter(prefix="/v1/compare", tags=["results"])
+
+_Run = Annotated[str, Query(pattern=r"^[A-Za-z0-9-]{1,64}$")]
+
+
+@router.get("", responses=problems(404, 409))
+def compare_runs(parts: Parts, _who: Reader, baseline: _Run, candidate: _Run) -> dict[str, Any]:
+    """`loadgen.compare/1`: each metric of the candidate over the baseline's, level by level, with intervals.
+
+    Where the workloads differ, it says in what.
+    """
+    return parts.files.compared(parts.runs.row(baseline), parts.runs.row(candidate))

@@ -1,0 +1,94 @@
+"""The web page: one shell for every address of it, and the files that the shell asks for."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Path
+from fastapi.responses import Response
+
+from loadgen import __version__
+from loadgen.service.problems import not_found
+
+router = APIRouter(include_in_schema=False)
+
+_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+_OF_REPORTS = {
+    "report.css": "page/page.css",
+    "uPlot.js": "vendor/uplot/uPlot.iife.min.js",
+    "uPlot.css": "vendor/uplot/uPlot.min.css",
+    "uPlot-licence.txt": "vendor/uplot/LICENSE",
+}
+_SHELL = "shell.html"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    content: bytes
+    media_type: str
+    tag: str
+
+
+def _file(path: Traversable) -> _File:
+    content = path.read_bytes().replace(b"$version", __version__.encode())
+    suffix = path.name.rpartition(".")[2]
+    return _File(
+        content=content,
+        media_type=_TYPES.get(suffix, "text/plain; charset=utf-8"),
+        tag=f'"{hashlib.sha256(content).hexdigest()[:32]}"',
+    )
+
+
+def _found() -> Iterator[tuple[str, _File]]:
+    own, reports = resources.files("loadgen.service").joinpath("page"), resources.files("loadgen.report")
+    for folder, prefix in ((own, ""), (own.joinpath("views"), "views/")):
+        for path in folder.iterdir():
+            if path.is_file():
+                yield prefix + path.name, _file(path)
+    for name, place in _OF_REPORTS.items():
+        yield name, _file(reports.joinpath(place))
+
+
+_FILES = dict(_found())
+"""Every file that the page may ask for, by name: a name that is not here is not looked up anywhere."""
+
+IfNoneMatch = Annotated[str | None, Header(alias="If-None-Match")]
+
+
+@router.get("/")
+@router.get("/sign-in")
+@router.get("/runs")
+@router.get("/runs/{_run_id}")
+@router.get("/compare")
+@router.get("/schedules")
+@router.get("/schedules/{_schedule_id}")
+@router.get("/capacity")
+@router.get("/capacity/{_series}")
+@router.get("/baselines")
+@router.get("/keys")
+def shell(if_none_match: IfNoneMatch = None) -> Response:
+    """The same for every address: what is shown there is fetched from the API by whoever is signed in."""
+    return _answer(_FILES[_SHELL], if_none_match)
+
+
+@router.get("/page/{name:path}")
+def file(name: Annotated[str, Path()], if_none_match: IfNoneMatch = None) -> Response:
+    """A file of the page. It holds nothing secret, so that the page can ask for a key."""
+    if name not in _FILES:
+        raise not_found("file")
+    return _answer(_FILES[name], if_none_match)
+
+
+def _answer(found: _File, known: str | None) -> Response:
+    headers = {"ETag": found.tag, "Cache-Control": "no-cache"}
+    if known == found.tag:
+        return Response(status_code=304, headers=headers)
+    return Response(found.content, media_type=found.media_type, headers=headers)

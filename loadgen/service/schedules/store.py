@@ -1,0 +1,89 @@
+"""Schedules in the database, and what became of each instant at which one was due."""
+
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from loadgen.service.store.tables import firings, schedules
+
+
+def load(connection: Connection, schedule_id: str) -> dict[str, Any] | None:
+    """All columns."""
+    row = connection.execute(select(schedules).where(schedules.c.id == schedule_id)).mappings().one_or_none()
+    return None if row is None else dict(row)
+
+
+def every(connection: Connection) -> list[dict[str, Any]]:
+    """All of them, by name."""
+    return [dict(row) for row in connection.execute(select(schedules).order_by(schedules.c.name)).mappings()]
+
+
+def due(connection: Connection, now_unix_ms: int) -> list[dict[str, Any]]:
+    """Those whose instant has come."""
+    found = select(schedules).where(
+        schedules.c.paused.is_(False), schedules.c.next_unix_ms.is_not(None), schedules.c.next_unix_ms <= now_unix_ms
+    )
+    return [dict(row) for row in connection.execute(found.order_by(schedules.c.next_unix_ms)).mappings()]
+
+
+def add(connection: Connection, **values: Any) -> bool:
+    """False when the name is taken."""
+    try:
+        with connection.begin_nested():
+            connection.execute(insert(schedules).values(**values))
+    except IntegrityError:
+        return False
+    return True
+
+
+def change(connection: Connection, schedule_id: str, **values: Any) -> bool:
+    """False when the new name is taken."""
+    try:
+        with connection.begin_nested():
+            connection.execute(update(schedules).where(schedules.c.id == schedule_id).values(**values))
+    except IntegrityError:
+        return False
+    return True
+
+
+def remove(connection: Connection, schedule_id: str) -> bool:
+    """False when there is none."""
+    return connection.execute(delete(schedules).where(schedules.c.id == schedule_id)).rowcount == 1
+
+
+def decide(connection: Connection, schedule_id: str, fire_at_unix_ms: int, outcome: str, decided_unix_ms: int) -> bool:
+    """Writes down what becomes of an instant; False when that was decided before, so that it cannot fire twice."""
+    try:
+        with connection.begin_nested():
+            connection.execute(
+                insert(firings).values(
+                    schedule_id=schedule_id,
+                    fire_at_unix_ms=fire_at_unix_ms,
+                    outcome=outcome,
+                    decided_unix_ms=decided_unix_ms,
+                )
+            )
+    except IntegrityError:
+        return False
+    return True
+
+
+def note_run(connection: Connection, schedule_id: str, fire_at_unix_ms: int, run_id: str) -> None:
+    """The run that an instant led to."""
+    connection.execute(
+        update(firings)
+        .where(firings.c.schedule_id == schedule_id, firings.c.fire_at_unix_ms == fire_at_unix_ms)
+        .values(run_id=run_id)
+    )
+
+
+def decided(connection: Connection, schedule_id: str, limit: int) -> list[dict[str, Any]]:
+    """The latest instants and what became of them."""
+    found = (
+        select(firings)
+        .where(firings.c.schedule_id == schedule_id)
+        .order_by(firings.c.fire_at_unix_ms.desc())
+        .limit(limit)
+    )
+    return [dict(row) for row in connection.execute(found).mappings()]

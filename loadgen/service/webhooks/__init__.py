@@ -1,0 +1,1 @@
+"""Tells other programs what happened: signed, until they have it."""

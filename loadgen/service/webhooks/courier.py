@@ -1,0 +1,87 @@
+"""Delivers what is in the outbox, in a thread of its own, so that no slow receiver holds anything up."""
+
+import json
+import logging
+import os
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+
+from loadgen.core.errors import ConfigError
+from loadgen.service.admission.addresses import AllowList
+from loadgen.service.admission.targets import Resolver, check_host, resolve_name
+from loadgen.service.clock import Clock
+from loadgen.service.store.database import Database
+from loadgen.service.webhooks import outbox
+from loadgen.service.webhooks.signing import secret_bytes, signed_headers
+
+LOG = logging.getLogger("loadgen.service.webhooks")
+
+_TIMEOUT_S = 10.0
+_AT_ONCE = 20
+_LONGEST_ERROR = 200
+
+
+class Courier:
+    """One for a service."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        allowed: AllowList,
+        *,
+        variables: Mapping[str, str] = os.environ,
+        resolve: Resolver = resolve_name,
+    ) -> None:
+        self._database, self._clock, self._allowed = database, clock, allowed
+        self._variables, self._resolve = variables, resolve
+        self._client = httpx2.Client(timeout=_TIMEOUT_S, follow_redirects=False, trust_env=False)
+
+    def turn(self) -> None:
+        """Delivers what is due."""
+        with self._database.read() as connection:
+            messages = outbox.due(connection, self._clock.now_unix_ms(), _AT_ONCE)
+        for message in messages:
+            error = self._deliver(message)
+            with self._database.write() as connection:
+                outbox.note(connection, message, self._clock.now_unix_ms(), error)
+            if error is not None:
+                LOG.warning("webhook not delivered", extra={"webhook_id": message["webhook_id"], "fault": error})
+
+    def close(self) -> None:
+        """Gives connections back."""
+        self._client.close()
+
+    def _deliver(self, message: dict[str, Any]) -> str | None:
+        """None when the receiver has it, else why not; nothing of its answer is kept."""
+        body = json.dumps(message["body"], separators=(",", ":")).encode()
+        try:
+            secret = secret_bytes(self._variables.get(message["secret_env"], ""))
+            check_receiver(message["url"], self._allowed, self._resolve)
+            headers = signed_headers(secret, message["id"], self._clock.now_unix_ms() // 1000, body)
+            with self._client.stream(
+                "POST", message["url"], content=body, headers={"Content-Type": "application/json", **headers}
+            ) as response:
+                status = response.status_code
+        except PermissionError:
+            return "the receiver's address is not allowed"
+        except ConfigError as fault:
+            return f"the secret or the URL will not do: {fault}"[:_LONGEST_ERROR]
+        except httpx2.HTTPError as fault:
+            return type(fault).__name__
+        return None if 200 <= status < 300 else f"answered {status}"
+
+
+def check_receiver(url: str, allowed: AllowList, resolve: Resolver) -> None:
+    """Raises ConfigError for what is no URL of a receiver, PermissionError for one that is not allowed."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+    except (ValueError, KeyError):
+        raise ConfigError("expected an http or https URL") from None
+    if not parts.hostname or parts.username is not None or not url.isprintable():
+        raise ConfigError("expected an http or https URL with a host and without user info")
+    check_host(parts.hostname, port, allowed, resolve)

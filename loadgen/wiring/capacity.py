@@ -90,6 +90,8 @@ async def find_capacity(
                 result = replayed(search, seen, objectives=session.slo, gpus=options.gpus)
                 save_capacity(path, result, secrets=session.secrets)
                 told(result.probes[-1])
+        if watch is not None:
+            watch.searched(session, search, result)
         return FinishedSearch(
             path=path,
             search=search,

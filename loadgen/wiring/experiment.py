@@ -5,9 +5,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from loadgen import __version__
 from loadgen.adapters.store.experiment_folder import (
@@ -24,8 +21,9 @@ from loadgen.core.errors import ConfigError, ExitCode, StoreError
 from loadgen.core.experiment.plan import Plan
 from loadgen.options.experiment import ExperimentFile
 from loadgen.wiring.execute import host_facts
-from loadgen.wiring.experiment_notes import footing_remarks, length_remarks
+from loadgen.wiring.experiment_notes import change_notes, footing_remarks, length_remarks
 from loadgen.wiring.experiment_plan import planned_over
+from loadgen.wiring.experiment_resume import give_up_damaged, resumed
 from loadgen.wiring.experiment_servers import check_servers
 from loadgen.wiring.sittings import ExperimentDisplay, Sittings, TimeLeft
 from loadgen.wiring.watch import Watch
@@ -86,6 +84,7 @@ async def run_experiment(
 
     A folder of the same experiment that lacks cells is named and left alone; `file` is named where it says what to do.
 
+    What only judges may be another at a resume, and is then stored; see `experiment_resume`.
     Raises ConfigError for what will not be run (beyond its budget, servers on unequal footing, another experiment than
     the one to be resumed), TargetError when the baseline does not come up, StoreError for a folder that cannot be used.
     What was measured until then stays.
@@ -109,10 +108,15 @@ async def run_experiment(
         with folder.locked():
             manifest = folder.load_manifest()
             if resume is not None:
-                _check_same(manifest, experiment, found.plan)
+                begun, manifest = manifest, resumed(manifest, experiment, found.plan, at=_now())
                 if manifest.client_version != __version__:
                     display.tell(f"begun by version {manifest.client_version}, and this is {__version__}")
-                _give_up_damaged(folder, found.plan, display)
+                if manifest is not begun:
+                    folder.save_manifest(manifest)
+                    for note in change_notes(manifest.changes[len(begun.changes) :]):
+                        display.tell(note)
+                for end in give_up_damaged(folder, found.plan, at=_now()):
+                    display.tell(f"{end.cell} is set aside and run again: {end.reason}")
             sittings = Sittings(
                 experiment=experiment,
                 plan=found.plan,
@@ -158,56 +162,6 @@ def _begun_before(out: Path, plan: Plan) -> Path | None:
         except StoreError:
             continue
     return None
-
-
-def _check_same(manifest: ExperimentManifest, experiment: ExperimentFile, plan: Plan) -> None:
-    """Raises ConfigError that says in what the file or its data is not what the experiment began with."""
-    if manifest.plan.digest == plan.digest:
-        return
-    then, now = _flat(manifest.file), _flat(msgspec.to_builtins(experiment.stored()))
-    changed = [
-        f"{name} was {then.get(name)!r} and is {now.get(name)!r}"
-        for name in dict.fromkeys((*then, *now))
-        if then.get(name) != now.get(name) and name.partition(".")[0] in _MEASURED
-    ]
-    if manifest.plan.workload_digest != plan.workload_digest and not any(map(_is_of_workload, changed)):
-        changed.append("the data has another content")
-    raise ConfigError(
-        f"this is not the experiment that was begun, so its cells cannot stand beside new ones: {'; '.join(changed)}"
-    )
-
-
-def _give_up_damaged(folder: ExperimentFolder, plan: Plan, display: ExperimentDisplay) -> None:
-    """Finished cells whose files are no longer those of a finished run count as failed from now on, and are run again;
-    what is left of them is set aside then."""
-    finished = folder.finished()
-    for cell in plan.cells:
-        if cell.name not in finished:
-            continue
-        try:
-            fault = folder.cell(cell).damage()
-        except StoreError as error:
-            fault = str(error)
-        if fault is not None:
-            folder.note(CellEnd(cell=cell.name, state=CellState.FAILED, reason=fault, ended_at=_now()))
-            display.tell(f"{cell.name} is set aside and run again: {fault}")
-
-
-_OF_WORKLOAD = ("workload.", "load.", "level.", "endpoint ")
-_MEASURED = frozenset(
-    {"workload", "load", "level", "endpoint", "arms", "baseline", "repeats", "order", "noise", "explain"}
-)
-"""Sections of the file that the digests of a plan cover."""
-
-
-def _is_of_workload(change: str) -> bool:
-    return change.startswith(_OF_WORKLOAD)
-
-
-def _flat(value: Any, name: str = "") -> dict[str, Any]:
-    if isinstance(value, Mapping):
-        return {leaf: item for key, inner in value.items() for leaf, item in _flat(inner, f"{name}.{key}").items()}
-    return {name.removeprefix("."): value}
 
 
 def _first_served(folder: ExperimentFolder, plan: Plan) -> Served | None:

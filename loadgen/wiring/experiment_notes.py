@@ -1,12 +1,12 @@
 """What the reader of an experiment should know beside its figures, from what its folder holds."""
 
 from bisect import bisect_right
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import Any
 
-from loadgen.adapters.store.experiment_folder import CellEnd, ExperimentFolder, ExperimentManifest
+from loadgen.adapters.store.experiment_folder import CellEnd, Change, ExperimentFolder, ExperimentManifest
 from loadgen.core.comparison.footing import Footing, Standing, length_finding
 from loadgen.core.experiment.plan import Plan, PlannedArm, Role, Sitting
 from loadgen.core.metrics.summary import Summary
@@ -32,6 +32,12 @@ def empty_notes(folder: ExperimentFolder, plan: Plan, ran: Mapping[str, CellEnd]
     for cell in plan.cells:
         if cell.name in ran and (words := empty_words(folder.cell(cell).load_summary())) is not None:
             yield f"{cell.name}: {words}"
+
+
+def change_notes(changes: Sequence[Change]) -> Iterator[str]:
+    """What was another when the experiment was begun: whoever has seen results may choose by what they are judged."""
+    for change in changes:
+        yield f"changed at a resume, {change.at}: {change.setting} was {change.was!r} and is {change.now!r}"
 
 
 def footing_words(found: Footing, arm: PlannedArm) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """What an experiment came to, from its folder alone."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from loadgen.adapters.store.experiment_folder import ExperimentFolder, ExperimentManifest
 from loadgen.adapters.store.kinds import open_experiment
 from loadgen.adapters.store.run_folder import RunFolder
+from loadgen.core.analysis.analyse import analyse
 from loadgen.core.analysis.columns import Columns
 from loadgen.core.comparison.arms import Arm, ArmRun, ArmsComparison, Expectation
 from loadgen.core.comparison.assembly import compare
@@ -18,12 +19,14 @@ from loadgen.core.comparison.gates import JudgedGate, parse_gate
 from loadgen.core.comparison.losslessness import Losslessness, Sampling, losslessness
 from loadgen.core.errors import ExitCode, StoreError
 from loadgen.core.experiment.plan import PlannedArm, PlannedCell, Role
+from loadgen.core.metrics.slo import parse_slo
 from loadgen.core.metrics.summary import Summary
 from loadgen.core.record import Outcome
 from loadgen.core.request import Phase
 from loadgen.core.run import LoadMode
 from loadgen.options.predict import ModelOptions, PredictOptions
 from loadgen.wiring.experiment_notes import (
+    change_notes,
     consequence_notes,
     empty_notes,
     floor_notes,
@@ -88,14 +91,14 @@ def experiment_result(path: Path) -> ExperimentResult:
     """
     folder = open_experiment(path)
     manifest = folder.load_manifest()
-    plan, ran = manifest.plan, folder.ran()
+    plan, ran, objectives = manifest.plan, folder.ran(), _new_objectives(manifest)
     found: dict[PlannedArm, _ArmData] = {arm: _ArmData() for arm in plan.arms}
     for sitting in plan.sittings:
         late_s = late_p99_s(folder, sitting)
         for cell in sitting.cells:
             if cell.name in ran:
                 try:
-                    _add(found[cell.arm], cell, folder.cell(cell), late_s)
+                    _add(found[cell.arm], cell, folder.cell(cell), late_s, objectives)
                 except StoreError as fault:
                     again = f"loadgen experiment run FILE --resume {path} runs {cell.name} again"
                     raise StoreError(f"{fault}; {again}") from fault
@@ -107,6 +110,7 @@ def experiment_result(path: Path) -> ExperimentResult:
         *consequence_notes(folder, plan),
         *length_remarks(folder, plan),
         *restart_notes(folder, plan, ran),
+        *change_notes(manifest.changes),
         *floor_notes(plan, ran),
         *empty_notes(folder, plan, ran),
         *missing_notes(plan, ran),
@@ -132,10 +136,23 @@ def experiment_result(path: Path) -> ExperimentResult:
     )
 
 
-def _add(data: _ArmData, cell: PlannedCell, run: RunFolder, late_s: float | None) -> None:
-    stored = run.load_summary()
+def _new_objectives(manifest: ExperimentManifest) -> Mapping[str, float] | None:
+    """Those that hold for all runs, whatever they were measured with; None when they were never changed."""
+    if all(change.setting != "slo" for change in manifest.changes):
+        return None
+    text: str | None = manifest.file["slo"]
+    return {} if text is None else parse_slo(text)
+
+
+def _add(
+    data: _ArmData, cell: PlannedCell, run: RunFolder, late_s: float | None, objectives: Mapping[str, float] | None
+) -> None:
+    stored, told = run.load_summary(), run.load_manifest()
+    if objectives is not None and objectives != told.slo:
+        told = replace(told, slo=dict(objectives))
+        stored = analyse(run.records, told, run.scrapes).summary
     summary = with_lateness(stored, late_s)
-    columns = Columns(run.load_manifest().slo)
+    columns = Columns(told.slo)
     for record in run.whole_records(stored):
         columns.observe(record)
         if record.phase is Phase.MEASURE:

@@ -442,6 +442,43 @@ def test_another_experiment_is_not_resumed(tmp_path: Path) -> None:
         run(same, resume=finished.folder.path)
 
 
+def test_what_only_judges_may_change_at_a_resume(tmp_path: Path) -> None:
+    """Gates, objectives, price, labels and names of the new file are those that the report goes by, of all cells; it
+    says what was another at the beginning. What is not measured by but is not judged by either is refused by name."""
+    given: dict[str, Any] = {"load": {"concurrency": [1]}}
+    finished = run(experiment_file(tmp_path, **given, gates=["error_ratio > 50%"], slo={"ttft": "1us"}))
+    folder = finished.folder
+    arms = {"baseline": little(), "other": little() | {"label": "The other"}}
+    judging = {
+        "gates": ["requests_per_s < 100x", "attainment_ratio < 1"],
+        "slo": {"ttft": "60s"},
+        "price_per_hour": 3.0,
+        "name": "renamed",
+    }
+    watcher = Watcher()
+    again = run(experiment_file(tmp_path, arms, **given, **judging), resume=folder.path, watcher=watcher)
+    assert again.ends == finished.ends
+    result = experiment_result(folder.path)
+    (comparison,) = result.ladders
+    assert [(gate.candidate, gate.failed) for gate in comparison.gates] == [("The other", True), ("The other", False)]
+    assert comparison.gates[1].value == 1.0
+    assert (result.name, comparison.price_per_hour) == ("renamed", 3.0)
+    told = [note for note in comparison.notes if note.startswith("changed at a resume, 20")]
+    assert [note.partition(": ")[2] for note in told] == [
+        "name was 'a little one' and is 'renamed'",
+        "slo was 'ttft=1us' and is 'ttft=60s'",
+        "gates was ['error_ratio > 50%'] and is ['requests_per_s < 100x', 'attainment_ratio < 1']",
+        "price_per_hour was None and is 3.0",
+        "arms.other.label was 'other' and is 'The other'",
+    ]
+    assert watcher.lines[: len(told)] == told
+    run(experiment_file(tmp_path, arms, **given, **judging), resume=folder.path)
+    assert folder.load_manifest().changes == again.manifest.changes
+    for refused in ({"model": "m"}, {"servers": "together"}):
+        with pytest.raises(ConfigError, match=rf"not the experiment that was begun.*: {next(iter(refused))} was"):
+            run(experiment_file(tmp_path, arms, **given, **judging, **refused), resume=folder.path)
+
+
 def test_what_will_not_be_run(tmp_path: Path) -> None:
     """What is beyond the budget, unless it is wanted all the same; a folder of something else; a lost variable."""
     path = experiment_file(tmp_path, load={"concurrency": [1]}, budget="1s")

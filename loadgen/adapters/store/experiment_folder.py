@@ -1,8 +1,8 @@
 """The folder of an experiment: what was planned, how far it came, its servers, and one run folder a cell.
 
-`experiment.json` is written first and stays as it is. `progress.jsonl` gets a line whenever a cell has ended. Under
-`cells/` each sitting has a folder with `sitting.json`, the server's log, and the run folders of its levels. One process
-at a time works in it: whoever holds `lock`.
+`experiment.json` is written first and stays as it is, but for what may change at a resume. `progress.jsonl` gets a
+line whenever a cell has ended. Under `cells/` each sitting has a folder with `sitting.json`, the server's log, and the
+run folders of its levels. One process at a time works in it: whoever holds `lock`.
 """
 
 import fcntl
@@ -35,10 +35,21 @@ LOCK = "lock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A setting of the file that was another until a resume."""
+
+    setting: str
+    was: Any
+    now: Any
+    at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentManifest:
     """What an experiment is, as it was before anything was started. `file` is its file as resolved, without secrets.
 
-    `data` says what is sent, as in the manifest of a run.
+    `data` says what is sent, as in the manifest of a run. `changes` are those of the file at its resumes, which are in
+    `file` and `plan` already.
     """
 
     schema: str = EXPERIMENT_SCHEMA
@@ -49,6 +60,7 @@ class ExperimentManifest:
     data: dict[str, Any]
     client_version: str
     host: dict[str, Any]
+    changes: tuple[Change, ...] = ()
 
 
 class CellState(StrEnum):
@@ -116,8 +128,9 @@ class ExperimentFolder:
             (path / CELLS).mkdir()
         except OSError as fault:
             raise StoreError(f"{path}: cannot be created: {reason(fault)}") from fault
-        save_json(path / EXPERIMENT, manifest, Scrubber())
-        return cls(path)
+        folder = cls(path)
+        folder.save_manifest(manifest)
+        return folder
 
     @classmethod
     def open(cls, path: Path) -> "ExperimentFolder":
@@ -148,6 +161,10 @@ class ExperimentFolder:
             file.write(f"{os.getpid()}\n")
             file.flush()
             yield
+
+    def save_manifest(self, manifest: ExperimentManifest) -> None:
+        """Replaces `experiment.json`, whole or not at all."""
+        save_json(self.path / EXPERIMENT, manifest, Scrubber())
 
     def load_manifest(self) -> ExperimentManifest:
         """Reads `experiment.json`. Raises StoreError for another schema, and for parts that do not agree."""

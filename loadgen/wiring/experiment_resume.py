@@ -1,0 +1,97 @@
+"""What may have changed since an experiment was begun, and what may not."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from loadgen.adapters.store.experiment_folder import (
+    CellEnd,
+    CellState,
+    Change,
+    ExperimentFolder,
+    ExperimentManifest,
+)
+from loadgen.core.errors import ConfigError, StoreError
+from loadgen.core.experiment.plan import Plan
+from loadgen.options.experiment import ExperimentFile
+
+_JUDGES = ("name", "slo", "slo_attainment", "gates", "price_per_hour", "budget", "allow_unequal")
+_DRIVES = (
+    *("start_time", "start_timeout", "timeout", "idle_timeout", "connect_timeout", "grace", "cooldown"),
+    *("api_key_env", "scrape_interval", "gpu_metrics_url", "local_gpus"),
+)
+MAY_CHANGE = frozenset({*_JUDGES, *_DRIVES})
+"""Sections that may be another at a resume: what results are judged by, and how it is gone about. So may labels and
+folders of arms, which are not stored with it, and the place of the data."""
+
+_OF_WORKLOAD = ("workload.", "load.", "level.", "endpoint ")
+_PLACES = frozenset({"workload.trace", "workload.prompts"})
+
+
+def resumed(manifest: ExperimentManifest, experiment: ExperimentFile, plan: Plan, *, at: str) -> ExperimentManifest:
+    """The manifest of an experiment that goes on by this file: the same object when nothing is another.
+
+    Raises ConfigError that says in what file or data are not what it was begun with, beyond what may change.
+    """
+    changes = list(_changes(manifest, experiment, plan, at))
+    refused = [each for each in changes if each.setting.partition(".")[0] not in MAY_CHANGE and not _is_label(each)]
+    if manifest.plan.digest == plan.digest:
+        refused = [each for each in refused if each.setting not in _PLACES]
+    said = [f"{each.setting} was {each.was!r} and is {each.now!r}" for each in refused]
+    if manifest.plan.workload_digest != plan.workload_digest and not any(map(_is_of_workload, said)):
+        said.append("the data has another content")
+    if said or manifest.plan.digest != plan.digest:
+        raise ConfigError(
+            "this is not the experiment that was begun, so its cells cannot stand beside new ones:"
+            f" {'; '.join(said) or 'its servers or its order are planned otherwise by this version of Loadgen'}"
+        )
+    if not changes:
+        return manifest
+    file = msgspec.to_builtins(experiment.stored())
+    return replace(manifest, plan=plan, file=file, changes=(*manifest.changes, *changes))
+
+
+def give_up_damaged(folder: ExperimentFolder, plan: Plan, *, at: str) -> Iterator[CellEnd]:
+    """Finished cells whose files are no longer those of a finished run count as failed from now on, and are run again;
+    what is left of them is set aside then."""
+    finished = folder.finished()
+    for cell in plan.cells:
+        if cell.name not in finished:
+            continue
+        try:
+            fault = folder.cell(cell).damage()
+        except StoreError as error:
+            fault = str(error)
+        if fault is not None:
+            end = CellEnd(cell=cell.name, state=CellState.FAILED, reason=fault, ended_at=at)
+            folder.note(end)
+            yield end
+
+
+def _changes(manifest: ExperimentManifest, experiment: ExperimentFile, plan: Plan, at: str) -> Iterator[Change]:
+    """What an older version did not store is no change."""
+    then, now = _flat(manifest.file), _flat(msgspec.to_builtins(experiment.stored()))
+    for name in dict.fromkeys((*then, *now)):
+        was, told = then.get(name), now.get(name)
+        known = name in then or name.partition(".")[0] in manifest.file
+        if was != told and known:
+            yield Change(setting=name, was=was, now=told, at=at)
+    for before, after in zip(manifest.plan.arms, plan.arms, strict=False):
+        if before.of == before.name == after.name and before.label != after.label:
+            yield Change(setting=f"arms.{after.name}.label", was=before.label, now=after.label, at=at)
+
+
+def _is_label(change: Change) -> bool:
+    return change.setting.startswith("arms.") and change.setting.endswith(".label")
+
+
+def _is_of_workload(change: str) -> bool:
+    return change.startswith(_OF_WORKLOAD)
+
+
+def _flat(value: Any, name: str = "") -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return {leaf: item for key, inner in value.items() for leaf, item in _flat(inner, f"{name}.{key}").items()}
+    return {name.removeprefix("."): value}

@@ -18,15 +18,22 @@ from loadgen.options.resolve import resolve
 HOST = "host"
 """Locust's own field for a server, which is our `url`."""
 
-FIELDS = (
+SHOWN = (
+    *("concurrency", "request_rate", "num_requests", "duration", "warmup_requests"),
+    *("model", "endpoint", "api_key_env"),
+    *("prompts", "trace", "trace_format", "input_tokens", "output_tokens", "ignore_eos"),
+    *("slo", "slo_attainment", "name"),
     *("server_profile", "server_launch", "arm", "baseline", "repeats"),
-    *("model", "endpoint", "api_key_env", "engine"),
-    *("concurrency", "request_rate", "burstiness", "max_concurrency", "settle"),
-    *("num_requests", "duration", "warmup_requests", "ramp_up", "grace", "timeout"),
-    *("trace", "trace_format", "prompts", "input_tokens", "output_tokens", "shared_prefix_tokens"),
-    *("max_tokens", "ignore_eos", "temperature", "seed"),
-    *("slo", "slo_attainment", "max_error_ratio", "name"),
 )
+"""The fields of the page, in their order."""
+
+FIELDS = (
+    *SHOWN,
+    *("engine", "burstiness", "max_concurrency", "settle", "ramp_up", "grace", "timeout"),
+    *("shared_prefix_tokens", "max_tokens", "temperature", "seed", "max_error_ratio"),
+)
+"""What a request may give: a script can say more than the page asks for."""
+
 _YES, _NO = "yes", "no"
 
 
@@ -50,7 +57,7 @@ def fields_of(options: LocustOptions) -> list[FormField]:
             about=known[name].description or "",
             choices=_choices(known[name]),
         )
-        for name in FIELDS
+        for name in SHOWN
     ]
 
 

@@ -13,9 +13,8 @@ def parsed_options(fields: Sequence[FormField]) -> Namespace:
     """Locust's own options, at their defaults, with the fields of our form."""
 
     def add(parser: LocustArgumentParser, **_: object) -> None:
-        group = parser.add_argument_group("loadgen")
         for field in fields:
-            group.add_argument(
+            parser.add_argument(
                 f"--{field.name.replace('_', '-')}",
                 dest=field.name,
                 default=field.value,

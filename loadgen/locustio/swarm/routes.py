@@ -7,6 +7,7 @@ from typing import Any
 
 import urllib3
 from flask import Blueprint, Flask, Response, jsonify, request, send_file
+from locust.runners import STATE_RUNNING, STATE_STOPPING
 
 from loadgen import __version__
 from loadgen.locustio.swarm.state import LadderState
@@ -20,11 +21,12 @@ _POLICY = (
 _ASSETS = {
     "uPlot.js": ("loadgen.report", "vendor/uplot/uPlot.iife.min.js", "text/javascript"),
     "uPlot.css": ("loadgen.report", "vendor/uplot/uPlot.min.css", "text/css"),
+    "page.css": ("loadgen.report", "page/page.css", "text/css"),
     "llm.js": ("loadgen.locustio.swarm", "page/llm.js", "text/javascript"),
     "llm.css": ("loadgen.locustio.swarm", "page/llm.css", "text/css"),
 }
 _LINK = (
-    f'<a href=".{PREFIX}/" style="position:fixed;right:1rem;bottom:1rem;z-index:9;padding:.5rem .9rem;'
+    f'<a href=".{PREFIX}/" style="position:fixed;right:1rem;bottom:3.5rem;z-index:9;padding:.5rem .9rem;'
     'border-radius:6px;background:#15803d;color:#fff;font:600 14px sans-serif;text-decoration:none">LLM page</a>'
 )
 _METRICS_TIMEOUT_S = 10.0
@@ -34,6 +36,7 @@ def add_routes(
     app: Flask,
     state: LadderState,
     *,
+    workers: Callable[[], list[dict[str, Any]]],
     metrics_url: Callable[[], str | None],
     start: Callable[[dict[str, str]], str | None],
 ) -> None:
@@ -47,7 +50,7 @@ def add_routes(
 
     @pages.get("/state")
     def current() -> Response:
-        return jsonify(state.as_json())
+        return jsonify(state.as_json() | {"workers": workers()})
 
     @pages.get("/assets/<name>")
     def asset(name: str) -> Response:
@@ -104,6 +107,8 @@ def add_routes(
             response.set_data(response.get_data(as_text=True).replace("</body>", f"{_LINK}</body>"))
         elif request.path == "/stats/requests" and response.is_json:
             stats: dict[str, Any] = response.get_json()
+            if stats["state"] == STATE_STOPPING:  # Locust's page asks no more in that state, and would never leave it
+                stats["state"] = STATE_RUNNING
             stats["extended_stats"] = [{"key": "llm", "data": level_rows(state.rows)}]
             response.set_data(jsonify(stats).get_data())
         return response

@@ -137,8 +137,15 @@ class _Session:
             ],
         }
         assert web.app is not None
+        web.app.json.sort_keys = False  # type: ignore[attr-defined]  # the form has an order
         guard(web.app, login=_login(options.web_login_env), loopback=options.web_login_env is None)
-        add_routes(web.app, self._state, metrics_url=lambda: self._conductor.metrics_url, start=self._start)
+        add_routes(
+            web.app,
+            self._state,
+            workers=lambda: [] if self._workers is None else self._workers.facts(),
+            metrics_url=lambda: self._conductor.metrics_url,
+            start=self._start,
+        )
         web.start()
         while web.server is None or not web.server.started:
             gevent.sleep(_LOOK_S)

@@ -10,7 +10,7 @@ BUCKETS_A_DOUBLING = 32
 """Native buckets grow by 2^(1/32): so finely are values counted before they get here, never rounder."""
 
 REQUESTS = "request_duration"
-_METHOD = "LLM"
+_METHOD, _DASH = "LLM", "\u2014"
 _NAMES = {
     REQUESTS: "end to end",
     "time_to_first_token": "TTFT",
@@ -27,7 +27,7 @@ TABLE = {
         {"key": "load", "title": "Level"},
         {"key": "metric", "title": "Metric (ms)"},
         {"key": "requests", "title": "# Requests"},
-        *({"key": name, "title": name, "round": 3} for name in _STATISTICS),
+        *({"key": name, "title": name} for name in _STATISTICS),
         {"key": "verdict", "title": "Measurement"},
     ],
 }
@@ -64,20 +64,23 @@ def _note_failures(stats: RequestStats, name: str, kind: str, count: int) -> Non
 
 
 def level_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The tab: a row a level and metric, in ms, as they stand in the summaries."""
+    """The tab: a row a level and metric, from the summaries, in ms to the microsecond."""
     found = []
     for row in rows:
         load = " · ".join(str(row[name]) for name in ("arm", "repeat") if row[name] is not None)
         load = f"{load} · {row['level']:g}" if load else f"{row['level']:g}"
         for name, metric in _LATENCIES.items():
             latency = row["latency"][name]
-            values = {
-                statistic: None if latency[statistic] is None else latency[statistic] * 1e3 for statistic in _STATISTICS
-            }
+            values = {statistic: _shown(latency[statistic]) for statistic in _STATISTICS}
             found.append(
                 {"load": load, "metric": metric, "requests": latency["n"], **values, "verdict": row["verdict"]}
             )
     return found
+
+
+def _shown(value_s: float | None) -> float | str:
+    """A dash where there is no value: Locust's page would make 0 of it."""
+    return _DASH if value_s is None else round(value_s * 1e3, 3)
 
 
 def _entry(stats: RequestStats, name: str, counted: Mapping[str, Any]) -> StatsEntry:

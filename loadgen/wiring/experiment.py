@@ -97,10 +97,9 @@ async def run_experiment(
             raise ConfigError(f"budget: {beyond}; give it more time, or --yes to run it all the same")
         check_servers(experiment, found.plan)
         if resume is None:
-            if (begun := _begun_before(out, found.plan)) is not None:
-                display.tell(
-                    f"this begins anew; {begun} lacks cells, and is gone on with by: {resume_command(file, begun)}"
-                )
+            if (earlier := _begun_before(out, found.plan)) is not None:
+                goes_on = resume_command(file, earlier)
+                display.tell(f"this begins anew; {earlier} lacks cells, and is gone on with by: {goes_on}")
             folder = _new(out, experiment, found.plan, workload)
             display.tell(f"what is measured goes to {folder.path}")
         else:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dashboards.generator.dashboard import annotation, assembled, own_variables
-from dashboards.generator.grids import table
+from dashboards.generator.grids import COLUMNS, table
 from dashboards.generator.lines import stat, states, timeseries
 from dashboards.generator.panels import (
     BLUE,
@@ -222,6 +222,6 @@ def _levels() -> list[Panel]:
                 ("Not completed", "percentunit", latest("level_error_ratio")),
                 ("Valid", "bool_yes_no", latest("level_measurement_valid")),
             ),
-            labels={"server": "Server", "method": "Method", "variable": "Load", "level": "Level"},
+            labels=COLUMNS,
         ),
     ]

@@ -4,6 +4,16 @@ from collections.abc import Mapping, Sequence
 
 from dashboards.generator.panels import Panel, Query, asking, defaults_of, ref
 
+COLUMNS = {
+    "server": "Server",
+    "method": "Method",
+    "model": "Model",
+    "workload": "Workload",
+    "variable": "Load",
+    "level": "Level",
+}
+"""Labels that tell one level from another, and what they are called in a table."""
+
 
 def by_level(
     title: str,

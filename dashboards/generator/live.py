@@ -2,7 +2,7 @@
 
 from dashboards.generator import servers
 from dashboards.generator.dashboard import annotation, assembled, own_variables
-from dashboards.generator.grids import table
+from dashboards.generator.grids import COLUMNS, table
 from dashboards.generator.lines import heatmap, stat, states, timeseries
 from dashboards.generator.panels import (
     BLUE,
@@ -301,5 +301,5 @@ def _levels() -> Panel:
             ("Not completed", "percentunit", latest("level_error_ratio")),
             ("Valid", "bool_yes_no", latest("level_measurement_valid")),
         ),
-        labels={"server": "Server", "method": "Method", "variable": "Load", "level": "Level"},
+        labels=COLUMNS,
     )

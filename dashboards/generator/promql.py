@@ -6,7 +6,10 @@ CHOSEN = 'server=~"$server", method=~"$method", model=~"$model", workload=~"$wor
 ARM = ("server", "method")
 """What tells one arm from another in panels."""
 
-LEVEL = (*ARM, "variable", "level")
+CELL = ("model", "workload", "variable", "level")
+"""Under what an arm was measured: arms are compared where these are equal."""
+
+LEVEL = (*ARM, *CELL)
 """What tells one level of an arm from another."""
 
 RATE = "[$__rate_interval]"
@@ -72,14 +75,14 @@ def latency(metric: str, statistic: str) -> str:
 def at_baseline(metric: str, more: str = "") -> str:
     """The result of the baseline at each level, under the load of the same name."""
     selector = 'server="$baseline", model=~"$model", workload=~"$workload"' + (f", {more}" if more else "")
-    return largest(f"last_over_time(loadgen_{metric}{{{selector}}}[$__range])", "variable", "level")
+    return largest(f"last_over_time(loadgen_{metric}{{{selector}}}[$__range])", *CELL)
 
 
 def over_baseline(arm: str, baseline: str) -> str:
     """arm / baseline level by level, and nothing where the baseline has 0."""
-    return f"{arm} / on (variable, level) group_left () ({baseline} > 0)"
+    return f"{arm} / on ({', '.join(CELL)}) group_left () ({baseline} > 0)"
 
 
 def baseline_over(baseline: str, arm: str) -> str:
     """baseline / arm level by level, and nothing where the arm has 0."""
-    return f"{baseline} / on (variable, level) group_right () ({arm} > 0)"
+    return f"{baseline} / on ({', '.join(CELL)}) group_right () ({arm} > 0)"

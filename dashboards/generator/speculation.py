@@ -2,7 +2,7 @@
 
 from dashboards.generator import servers
 from dashboards.generator.dashboard import assembled, metric_variable, own_variables
-from dashboards.generator.grids import by_level, table
+from dashboards.generator.grids import COLUMNS, by_level, table
 from dashboards.generator.lines import stat, timeseries
 from dashboards.generator.live import run_annotations
 from dashboards.generator.panels import QUANTILE_COLORS, Json, Panel, Query, Row, note
@@ -257,6 +257,6 @@ def _running() -> list[Panel]:
                 ("Not completed", "percentunit", latest("level_error_ratio")),
                 ("Valid", "bool_yes_no", latest("level_measurement_valid")),
             ),
-            labels={"server": "Server", "method": "Method", "variable": "Load", "level": "Level"},
+            labels=COLUMNS,
         ),
     ]

@@ -19,11 +19,11 @@ class Piece:
 
 
 class Growing:
-    """The file at its origin: what is new in it since it was read last."""
+    """The file at its origin: what is new in it since it was read last, or from that byte on."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, from_byte: int = 0) -> None:
         self.path = path
-        self._sent_bytes = 0
+        self._sent_bytes = from_byte
         self._hash = sha256()
 
     def pieces(self) -> Iterator[Piece]:
@@ -69,6 +69,14 @@ class Carried:
             file.write(piece.content)
         self._size_bytes += len(piece.content)
         self._hash.update(piece.content)
+
+    def complete(self, origin: Path) -> None:
+        """Takes what its origin, which is on this machine, has beyond; nothing of one that is not there.
+
+        Raises OSError where that cannot be written.
+        """
+        for piece in Growing(origin, from_byte=self._size_bytes).pieces():
+            self.add(piece)
 
     def check(self, *, size_bytes: int, sha256: str) -> None:
         """Raises ValueError where it is not the whole file."""

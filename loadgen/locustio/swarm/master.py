@@ -16,12 +16,12 @@ from locust.runners import STATE_MISSING, MasterRunner
 
 from loadgen import __version__
 from loadgen.locustio.clocks import ClockEstimate
-from loadgen.locustio.swarm.messages import ASK_TIME, DO, GOT, PIECE, SAY, TELL_TIME, WHOLE, machine
+from loadgen.locustio.swarm.messages import ASK_TIME, DO, GOT, PIECE, SAY, TELL_TIME, WHOLE, folder_name, machine
 from loadgen.locustio.transfer import Carried, Piece
 
 _ASK_S, _FIRST_ASK_S = 1.0, 0.05
 _FIRST_ANSWERS = 8
-_LOOK_S = 0.25
+_LOOK_S, _ENDING_S = 0.25, 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -45,10 +45,13 @@ class _Known:
 
 
 class Workers:
-    """All workers of a master. `conductor` hears what they say, and which of them is lost."""
+    """All workers of a master. `conductor` hears what they say, and which of them is lost.
 
-    def __init__(self, runner: MasterRunner, conductor: Listener) -> None:
-        self._runner, self._conductor = runner, conductor
+    `records` is the folder in which those that the master itself has started write theirs.
+    """
+
+    def __init__(self, runner: MasterRunner, conductor: Listener, *, records: Path) -> None:
+        self._runner, self._conductor, self._own = runner, conductor, records
         self._known: dict[str, _Known] = {}
         self._engaged: set[str] = set()
         self._records: dict[tuple[str, int], Carried] = {}
@@ -119,7 +122,19 @@ class Workers:
             gevent.sleep(_LOOK_S)
             for name in self._engaged - self._present():
                 self._engaged.discard(name)
+                self._rescue(name)
                 self._conductor.say({"do": "lost", "worker": name})
+
+    def _rescue(self, name: str) -> None:
+        """Takes what a lost worker of this machine recorded and did not send any more."""
+        for (worker, level), carried in self._records.items():
+            folder = self._own / folder_name(worker, level)
+            if worker == name and folder in self._own.iterdir():
+                gevent.sleep(_ENDING_S)  # the process that drove its share ends by itself, and writes what it has
+                try:
+                    carried.complete(folder / carried.path.name)
+                except (OSError, ValueError) as fault:
+                    _log.error("records of %s stay in %s: %s", name, folder, fault)
 
     def _told_time(self, environment: Environment, msg: Message) -> None:
         known = self._known.setdefault(msg.node_id, _Known())

@@ -18,6 +18,9 @@ None where it is gone."""
 PIECE, WHOLE, GOT = "loadgen-piece", "loadgen-whole", "loadgen-got"
 """Worker to master: a piece of its records, at last their size and checksum. And back: what was wrong, or None."""
 
+RECORDS_VARIABLE = "LOADGEN_LOCUST_RECORDS"
+"""Names, for the workers that a master starts on its own machine, the folder in which each makes one for a level."""
+
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -32,3 +35,8 @@ def machine() -> str | None:
         return _BOOT_ID.read_text().strip()
     except OSError:
         return None
+
+
+def folder_name(worker: str, level: int) -> str:
+    """The name of that folder."""
+    return f"{worker}-{level}"

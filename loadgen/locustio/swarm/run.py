@@ -5,6 +5,8 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import gevent
@@ -51,6 +53,7 @@ class _Session:
         self._options = options
         self._state = LadderState()
         self._children: list[subprocess.Popen] = []
+        self._scratch = TemporaryDirectory(prefix="loadgen-locust-")
         port = options.prometheus_port
         metrics = _NO_ADDRESS if port is None else parse_listen(port)
         self._conductor = Conductor(self._heard, metrics=metrics)
@@ -80,6 +83,7 @@ class _Session:
             self._runner.quit()
             self._conductor.close()
             end_workers(self._children)
+            self._scratch.cleanup()
 
     def _runner_of(self) -> LocalRunner | MasterRunner:
         options = self._options
@@ -87,8 +91,9 @@ class _Session:
             return self._environment.create_local_runner()
         _check_port(options.master_bind_host, options.master_port, flag="--master-port")
         master = self._environment.create_master_runner(options.master_bind_host, options.master_port)
-        self._workers = Workers(master, self._conductor)
-        self._children = start_workers(options, port=master.server.port)
+        records = Path(self._scratch.name)
+        self._workers = Workers(master, self._conductor, records=records)
+        self._children = start_workers(options, port=master.server.port, records=records)
         return master
 
     def _headless(self) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import shutil
 import sys
 import tempfile
@@ -18,7 +19,18 @@ from locust.env import Environment
 from locust.rpc import Message
 from locust.runners import WorkerRunner
 
-from loadgen.locustio.swarm.messages import ASK_TIME, DO, GOT, PIECE, SAY, TELL_TIME, WHOLE, about
+from loadgen.locustio.swarm.messages import (
+    ASK_TIME,
+    DO,
+    GOT,
+    PIECE,
+    RECORDS_VARIABLE,
+    SAY,
+    TELL_TIME,
+    WHOLE,
+    about,
+    folder_name,
+)
 from loadgen.locustio.transfer import Growing
 
 COMMAND = (sys.executable, "-m", "loadgen.wiring.workers")
@@ -35,7 +47,7 @@ class Share:
 
     def __init__(self, runner: WorkerRunner, level: int, job: dict[str, Any]) -> None:
         self._runner, self._level = runner, level
-        self._folder = Path(tempfile.mkdtemp(prefix="loadgen-records-"))
+        self._folder = _folder(runner, level)
         self._records = Growing(self._folder / Path(job["records"]).name)
         self._got: Queue = Queue()
         self._through = Event()
@@ -103,6 +115,16 @@ class Share:
 
     def _say(self, line: str | None) -> None:
         self._runner.send_message(SAY, {"level": self._level, "line": line})
+
+
+def _folder(runner: WorkerRunner, level: int) -> Path:
+    """For the records of a level: where a master of this machine looks for them when this worker dies."""
+    given = os.environ.get(RECORDS_VARIABLE)
+    if given is None:
+        return Path(tempfile.mkdtemp(prefix="loadgen-records-"))
+    folder = Path(given) / folder_name(runner.client_id, level)
+    folder.mkdir()
+    return folder
 
 
 class Worker:

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import tempfile
+from pathlib import Path
 
 import gevent
 import locust
@@ -12,6 +13,7 @@ from gevent import subprocess
 from locust.env import Environment
 
 from loadgen.core.errors import ExitCode, TargetError
+from loadgen.locustio.swarm.messages import RECORDS_VARIABLE
 from loadgen.locustio.swarm.parser import parsed_options
 from loadgen.locustio.swarm.user import LLM
 from loadgen.locustio.swarm.worker import Worker
@@ -40,9 +42,9 @@ def work(options: LocustOptions) -> int:
     return int(ExitCode.DONE)
 
 
-def start_workers(options: LocustOptions, *, port: int) -> list[subprocess.Popen]:
-    """As many on this machine as `processes` says, for the master of that port."""
-    return [_start_worker(options, port) for _ in range(options.processes or 0)]
+def start_workers(options: LocustOptions, *, port: int, records: Path) -> list[subprocess.Popen]:
+    """As many on this machine as `processes` says, for the master of that port; `records` is a folder for theirs."""
+    return [_start_worker(options, port, records) for _ in range(options.processes or 0)]
 
 
 def end_workers(workers: list[subprocess.Popen]) -> None:
@@ -57,7 +59,7 @@ def end_workers(workers: list[subprocess.Popen]) -> None:
             worker.wait()
 
 
-def _start_worker(options: LocustOptions, port: int) -> subprocess.Popen:
+def _start_worker(options: LocustOptions, port: int, records: Path) -> subprocess.Popen:
     host = _LOOPBACK if options.master_bind_host in _ANY_ADDRESS else options.master_bind_host
     given = {"worker": True, "master_host": host, "master_port": port, "quiet": True}
     with tempfile.TemporaryFile("w", encoding="utf-8") as file:
@@ -66,4 +68,10 @@ def _start_worker(options: LocustOptions, port: int) -> subprocess.Popen:
         os.lseek(file.fileno(), 0, os.SEEK_SET)
         descriptor = file.fileno()
         command = [sys.executable, "-m", _MODULE, str(descriptor)]
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(descriptor,), start_new_session=True)
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            pass_fds=(descriptor,),
+            start_new_session=True,
+            env={**os.environ, RECORDS_VARIABLE: str(records)},
+        )

@@ -13,6 +13,7 @@ from loadgen.core.errors import ConfigError, StoreError
 from loadgen.options.serve import ServeOptions
 from loadgen.service.admission.addresses import AllowList
 from loadgen.service.admission.policy import Policy
+from loadgen.service.admission.targets import Resolver, resolve_name
 from loadgen.service.auth import keys
 from loadgen.service.auth.door import Door
 from loadgen.service.clock import Clock, SystemClock
@@ -104,12 +105,18 @@ class Services:
             self.hub.wait(seen, _TURN_S)
 
 
-def build(options: ServeOptions, *, clock: Clock | None = None, spawn: Spawn | None = None) -> Services:
+def build(
+    options: ServeOptions,
+    *,
+    clock: Clock | None = None,
+    spawn: Spawn | None = None,
+    resolve: Resolver = resolve_name,
+) -> Services:
     """The parts, with the database brought up to date and the first key in it. Raises ConfigError and StoreError."""
     clock = clock or SystemClock()
     folder = _made(options.data_dir.resolve())
     options = options.model_copy(update={"data_dir": folder})
-    policy, hub = Policy.of(options), Hub()
+    policy, hub = Policy.of(options, resolve=resolve), Hub()
     database = Database(_database_url(options))
     database.wait_until_there(0.0 if database.is_sqlite else _DATABASE_WAIT_S)
     database.upgrade()
@@ -146,7 +153,7 @@ def build(options: ServeOptions, *, clock: Clock | None = None, spawn: Spawn | N
         door=door,
         files=RunFiles(runs.folder),
         scheduler=scheduler,
-        courier=Courier(database, clock, receivers),
+        courier=Courier(database, clock, receivers, resolve=resolve),
         receivers=receivers,
         metrics=Metrics(database, supervisor),
         turning=(scheduler, supervisor),

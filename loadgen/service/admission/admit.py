@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
+from loadgen.adapters.http.destination import Destination
 from loadgen.adapters.profiles.files import is_path
 from loadgen.adapters.servers.redaction import secrets_within
 from loadgen.core.errors import ConfigError, LoadgenError
@@ -87,6 +88,7 @@ def admit(asked: Asked, policy: Policy, limits: Limits) -> Admitted:
         if (path := getattr(options, name)) is not None:
             _checked("/options/" + name, partial(file_within, policy.files, str(path)))
     _check_variable("/options/api_key_env", options.api_key_env, policy)
+    _checked("/options/header", partial(Destination.from_url, url, headers=options.header))
     keys = set(_checked("/target/url", partial(check_url, url, policy.hosts, policy.resolve)))
     pages = (*options.metrics_url, *([options.gpu_metrics_url] if options.gpu_metrics_url else []))
     for page in pages:

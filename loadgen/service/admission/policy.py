@@ -26,7 +26,7 @@ class Policy:
     resolve: Resolver = resolve_name
 
     @classmethod
-    def of(cls, options: ServeOptions) -> "Policy":
+    def of(cls, options: ServeOptions, *, resolve: Resolver = resolve_name) -> "Policy":
         """Raises ConfigError for a list or a target that cannot be read. Hosts of named targets are allowed."""
         named = [_host_and_port(name, url) for name, url in options.target.items()]
         return cls(
@@ -38,6 +38,7 @@ class Policy:
             limits=Limits(
                 concurrency=options.max_concurrency, rate_rps=options.max_rate, run_time_s=options.max_run_time
             ),
+            resolve=resolve,
         )
 
     def url_of(self, name: str) -> str:

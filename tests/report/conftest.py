@@ -1,5 +1,7 @@
 """Fixtures of the report tests; what they hand out is made in `made`."""
 
+import os
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +13,7 @@ from loadgen.core.metrics.summary import Analysis, Summary, Sweep
 from loadgen.core.record import RequestRecord
 from loadgen.core.run import RunManifest
 from loadgen.core.simulation.prediction import Prediction
+from tests.report.browser import Browser
 from tests.report.golden import Golden
 from tests.report.made.ladders import hostile_ladder, ladder, level_summary
 from tests.report.made.predictions import eagle_prediction
@@ -89,3 +92,15 @@ def recorded(manifest: RunManifest, records: list[RequestRecord]) -> Analysis:
 def golden() -> Golden:
     """The golden files of the reports."""
     return Golden(Path(__file__).parent.parent / "golden" / "reports")
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Browser:
+    """Chromium, if there is one; its absence is a failure where CI=true."""
+    binary = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if binary is None:
+        message = "no Chromium on this machine: pages were not opened"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    return Browser(binary, tmp_path)

@@ -1,11 +1,12 @@
 """Pages in a real Chromium, opened from a file as a user would."""
 
+import base64
 import json
-import os
+import math
 import re
-import shutil
-import subprocess
-from pathlib import Path
+import struct
+import zlib
+from dataclasses import replace
 
 import pytest
 
@@ -15,76 +16,22 @@ from loadgen.core.simulation.prediction import Prediction
 from loadgen.report.comparison import comparison_html
 from loadgen.report.html import run_html, sweep_html
 from loadgen.report.prediction import prediction_html
+from tests.report.browser import Browser, without_policy
 from tests.report.comparisons import explained_arms, three_arms
 
 pytestmark = pytest.mark.slow
 
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-extensions",
-    "--hide-scrollbars",
-    "--enable-logging=stderr",
-    "--v=0",
-    "--virtual-time-budget=3000",
-)
 
-
-class Browser:
-    """One Chromium binary with a profile of its own a call."""
-
-    def __init__(self, binary: str, scratch: Path) -> None:
-        self._binary, self._scratch = binary, scratch
-
-    def dump(self, page: str, *, width: int = 1280) -> tuple[str, list[str]]:
-        """The page's DOM once its scripts have run, and what it wrote to the console."""
-        file = self._scratch / "page.html"
-        file.write_text(page, encoding="utf-8")
-        done = self._run(f"--window-size={width},1600", "--dump-dom", file.as_uri())
-        return done.stdout, re.findall(r"CONSOLE.*", done.stderr)
-
-    def screenshot(self, page: str, *flags: str) -> bytes:
-        """A PNG of the top of the page."""
-        file, shot = self._scratch / "page.html", self._scratch / "shot.png"
-        file.write_text(page, encoding="utf-8")
-        self._run("--window-size=1280,1600", f"--screenshot={shot}", *flags, file.as_uri())
-        return shot.read_bytes()
-
-    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        profile = self._scratch / "profile"
-        done = subprocess.run(
-            [self._binary, *FLAGS, f"--user-data-dir={profile}", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Browser:
-    """Chromium, if there is one; its absence is a failure where CI=true."""
-    binary = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if binary is None:
-        message = "no Chromium on this machine: pages were not opened"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
-    return Browser(binary, tmp_path)
+def script_in(page: str, name: str) -> str:
+    """What a page holds as data of that name."""
+    found = re.search(rf'id="{name}">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return found[1]
 
 
 def charts_in(page: str) -> set[str]:
     """Names of the charts that a page means to draw."""
-    found = re.search(r'id="charts">(.*?)</script>', page, re.DOTALL)
-    assert found is not None
-    return {chart["id"] for chart in json.loads(found[1])}
+    return {chart["id"] for chart in json.loads(script_in(page, "charts"))}
 
 
 def drawn_in(dom: str) -> set[str]:
@@ -165,8 +112,8 @@ def test_the_page_answers_to_keys_and_buttons(browser: Browser, analysis: Analys
       dispatchEvent(new Event("beforeprint"));
       dispatchEvent(new Event("afterprint"));
     </script></body>"""
-    page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", run_html(analysis, manifest))
-    dom, console = browser.dump(page.replace("</body>", actions))
+    page = run_html(analysis, manifest)
+    dom, console = browser.dump(without_policy(page).replace("</body>", actions))
     assert console == []
     assert re.search(r'id="spoken"[^>]*>p0: TTFT 30\.\d ms, TTFT from due', dom)
     assert len(re.findall(r'<button[^>]*aria-pressed="false"', dom)) == 1
@@ -174,3 +121,77 @@ def test_the_page_answers_to_keys_and_buttons(browser: Browser, analysis: Analys
     assert '<th scope="row">59 s</th>' in dom
     assert '"schema": "loadgen.summary/1"' in dom.split('<script type="application/json"')[0]
     assert drawn_in(dom) == charts_in(page)
+
+
+def test_a_band_that_is_cut_off_stays_beside_its_line(browser: Browser) -> None:
+    """Its ends lie on the limit of the axis: a quarter of the way to an endless interval it is far from that limit."""
+    comparison = explained_arms()
+    eagle, *others = comparison.arms
+    *levels, last = eagle.levels
+    assert last.gain is not None
+    verdict = replace(last.gain.verdict, speedup=replace(last.gain.verdict.speedup, high=90.0))
+    levels.append(replace(last, gain=replace(last.gain, verdict=verdict)))
+    page = comparison_html(replace(comparison, arms=(replace(eagle, levels=tuple(levels)), *others)))
+    (chart,) = [each for each in json.loads(script_in(page, "charts")) if each["id"] == "arms-speedup"]
+    low, high = 1 / 1.12, 16 * 1.12
+    right = math.log(4 * 2**0.5 / low) / math.log(high / low)
+    found = []
+    for value in (2.2, 2.8):  # in the band, and above it; 2.01 at 4 and the limit of 3.33 at 16 bound it
+        script = f"""<script>
+          const plot = document.querySelector("#plot-arms-speedup");
+          const [canvas, area] = [plot.querySelector("canvas"), plot.querySelector(".u-over")];
+          const x = area.offsetLeft + area.offsetWidth * {right};
+          const y = area.offsetTop + area.offsetHeight * {1 - value / chart["top"]};
+          const at = [x, y].map((place) => Math.round(place * devicePixelRatio));
+          document.title = "alpha " + canvas.getContext("2d").getImageData(...at, 1, 1).data[3];
+        </script></body>"""
+        dom, console = browser.dump(without_policy(page).replace("</body>", script))
+        assert console == []
+        found.append(re.findall(r"<title>alpha (\d+)</title>", dom))
+    ((inside,), (outside,)) = found
+    assert int(inside) > 0
+    assert int(outside) == 0
+
+
+def test_a_chart_is_saved_as_a_picture(browser: Browser) -> None:
+    """A PNG on light paper that is named after the chart, with room for its title and its legend over what is drawn."""
+    script = """<script>
+      let encoded = null;
+      HTMLCanvasElement.prototype.toBlob = function (done) {
+        encoded = this.toDataURL(); // at once: encoding in another thread would race the browser's end
+        done(new Blob());
+      };
+      HTMLAnchorElement.prototype.click = function () {
+        document.title = this.download + " " + encoded;
+      };
+      document.querySelector("#plot-arms-speedup").closest("figure").querySelector(".save").click();
+    </script></body>"""
+    page = without_policy(comparison_html(explained_arms())).replace("</body>", script)
+    dom, console = browser.dump(page, "--blink-settings=preferredColorScheme=0")
+    assert console == []
+    ((name, encoded),) = re.findall(r"<title>(\S+) data:image/png;base64,(\S+)</title>", dom)
+    assert name == "speedup.png"
+    picture = base64.b64decode(encoded)
+    assert picture.startswith(b"\x89PNG")
+    width, height = struct.unpack(">II", picture[16:24])
+    assert width > 600
+    assert height > 340 + 30
+    data = b"".join(re.findall(rb"IDAT(.*?)(?=....IDAT|....IEND)", picture, re.DOTALL))
+    paper = zlib.decompressobj().decompress(data, 4)[1:]
+    assert paper == b"\xfc\xfc\xfb"
+
+
+def test_folds_are_open_on_paper(browser: Browser, analysis: Analysis, manifest: RunManifest) -> None:
+    """What is folded away on the screen is printed, but for the data, and is closed again afterwards."""
+    seen = """<script>
+      const open = () => [...document.querySelectorAll("details")].filter((each) => each.open).length;
+      const found = [open()];
+      for (const event of ["beforeprint", "afterprint"]) {
+        dispatchEvent(new Event(event));
+        found.push(open());
+      }
+      document.title = "open " + found.join(" ");
+    </script></body>"""
+    dom, console = browser.dump(without_policy(run_html(analysis, manifest)).replace("</body>", seen))
+    assert console == []
+    assert "<title>open 0 1 0</title>" in dom

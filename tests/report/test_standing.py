@@ -187,7 +187,7 @@ def test_the_page_says_what_to_run_before_its_doubts() -> None:
     answer = "<b>So run</b> at 1 to 16 EAGLE-3 (k = 3).</p>"
     assert page.count(answer) == 2
     assert page.index("✓ Valid, but") < page.index(answer) < page.index("second start over first")
-    assert page.index('id="run">') < page.rindex(answer) < page.index('aria-label="What to run"')
+    assert page.index('id="run">') < page.rindex(answer) < page.index('aria-label="Choices"')
     nobody = compare("made", "concurrency", {BASELINE: ladder(BASELINE, PLAIN_MS)}, baseline=BASELINE, expected={})
     assert "So run" not in comparison_html(nobody)
 

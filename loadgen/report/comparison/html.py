@@ -79,7 +79,7 @@ def comparison_html(*ladders: ArmsComparison) -> str:
         header=f"""<header>
 <p class="eyebrow">loadgen comparison</p>
 <h1>{page.foreign(ladders[0].name)}</h1>
-{"".join(map(_verdict, ladders))}
+{"".join(_verdict(comparison, alone=len(ladders) == 1) for comparison in ladders)}
 </header>""",
         main="\n".join((*(main for main, _ in parts), _definitions(), page.raw_section("comparison"))),
         charts=[chart for _, charts in parts for chart in charts],
@@ -87,9 +87,15 @@ def comparison_html(*ladders: ArmsComparison) -> str:
     )
 
 
-def _verdict(comparison: ArmsComparison) -> str:
-    return f"""<p class="subtitle">{page.esc(subtitle(comparison))}.</p>
-{page.verdict_box(headline(comparison), doubts(comparison), answer=_answer(comparison))}"""
+def _verdict(comparison: ArmsComparison, *, alone: bool) -> str:
+    label = _named("Verdict", comparison, alone=alone)
+    box = page.verdict_box(headline(comparison), doubts(comparison), answer=_answer(comparison), label=label)
+    return f'<p class="subtitle">{page.esc(subtitle(comparison))}.</p>\n{box}'
+
+
+def _named(title: str, comparison: ArmsComparison, *, alone: bool) -> str:
+    """A title that none of the other ladders' has."""
+    return title if alone else f"{title}: by {variable_text(comparison.variable)}"
 
 
 def _answer(comparison: ArmsComparison) -> str:
@@ -103,9 +109,10 @@ def _part(comparison: ArmsComparison, place: int, *, alone: bool) -> tuple[str, 
     def own(charts: Iterable[Chart]) -> list[Chart]:
         return [replace(chart, id=f"{chart.id}-{place}") for chart in charts] if place else list(charts)
 
+    named = partial(_named, comparison=comparison, alone=alone)
+
     def section(name: str, title: str, body: str) -> str:
-        heading = title if alone else f"{title}: by {variable_text(comparison.variable)}"
-        return page.section(f"{name}-{place}" if place else name, heading, body, valid=comparison.valid)
+        return page.section(f"{name}-{place}" if place else name, named(title), body, valid=comparison.valid)
 
     speedup = own([speedup_chart(comparison)])
     lengths = own(chart for chart in length_charts(comparison) if chart.drawable)
@@ -119,17 +126,21 @@ def _part(comparison: ArmsComparison, place: int, *, alone: bool) -> tuple[str, 
     )
     loads = [chart for chart in loads if chart.drawable]
     tables = "".join(
-        f"<h3>{page.esc(title)}</h3>{page.text_table(table, title)}" for title, table in explanations(comparison)
+        f"<h3>{page.esc(title)}</h3>{page.text_table(table, named(title))}" for title, table in explanations(comparison)
     )
     why = (page.plots(lengths, "pair", table=False) if lengths else "") + tables
     sections = [
         section("pays", "Does it pay", _conclusions(comparison)),
         *([section("gates", "Gates", _gates(comparison))] if comparison.gates else []),
-        section("run", "What to run", _choices(comparison)),
+        section("run", "What to run", _choices(comparison, named("Choices"))),
         section("speedup", "Speedup against the load", _speedups(speedup)),
         *([section("why", "Why: what a step emits, and what it has to", why)] if why else []),
         section("load", "Speed, throughput, acceptance and time", page.plots(loads, "pair", table=False)),
-        section("levels", "Levels", _level_table(comparison) + _ratio_table(comparison)),
+        section(
+            "levels",
+            "Levels",
+            _level_table(comparison, named("Level table")) + _ratio_table(comparison, named("Ratio table")),
+        ),
         section("setting", "Stands on", _remarks(comparison)),
     ]
     return "\n".join(sections), [*speedup, *lengths, *loads]
@@ -149,14 +160,14 @@ def _speedups(charts: Sequence[Chart]) -> str:
     return f'<p class="caption">{caption}</p>{page.plots(charts, "stack", table=False)}'
 
 
-def _choices(comparison: ArmsComparison) -> str:
+def _choices(comparison: ArmsComparison, label: str) -> str:
     pasted = "".join(
         f'<p><code>{page.foreign(text)}</code></p><p class="caption">Rests on: {page.esc(evidence)}.</p>'
         for text, evidence in zip(schedule_texts(comparison), schedule_evidence(comparison), strict=True)
     )
     heading = '<p class="caption">The same for vLLM, by batch size:</p>' if pasted else ""
     answer = f"<p>{_answer(comparison)}</p>" if comparison.arms else ""
-    return answer + page.text_table(choice_table(comparison), "What to run") + heading + pasted
+    return answer + page.text_table(choice_table(comparison), label) + heading + pasted
 
 
 def _gates(comparison: ArmsComparison) -> str:
@@ -185,7 +196,7 @@ def _figure(ladder: ArmLadder, comparison: ArmsComparison) -> page.Figure:
     )
 
 
-def _level_table(comparison: ArmsComparison) -> str:
+def _level_table(comparison: ArmsComparison, label: str) -> str:
     titles = (
         variable_text(comparison.variable),
         "speedup",
@@ -197,7 +208,7 @@ def _level_table(comparison: ArmsComparison) -> str:
         "tokens/s",
     )
     caption = "Speedup is that of mean TPOT, with its 95% interval; a dash: not known, or the baseline's own."
-    return _by_arm(comparison.ladders, caption, titles, _level_row, "Level table")
+    return _by_arm(comparison.ladders, caption, titles, _level_row, label)
 
 
 def _by_arm(
@@ -237,7 +248,7 @@ def _claim_cell(level: ArmLevel) -> str:
     return f'<td class="claim {claim.name.lower()}">{CLAIM_MARKS[claim]} {page.esc(claim)}</td>'
 
 
-def _ratio_table(comparison: ArmsComparison) -> str:
+def _ratio_table(comparison: ArmsComparison, label: str) -> str:
     """Arm over baseline, whatever is better; the baseline's second start over its first among them."""
     titles = (variable_text(comparison.variable), *(label for _, label in _OTHER_RATIOS))
     caption = "Arm over baseline: below 1 a latency is shorter, above 1 a rate is higher. 95% intervals."
@@ -246,7 +257,7 @@ def _ratio_table(comparison: ArmsComparison) -> str:
             f" Under {page.foreign(comparison.again.arm.label)}: how far the same server is from itself; {_AS_NOISE}:"
             " an arm's ratio that is no farther from 1 than that may be."
         )
-    return _by_arm(comparison.ladders[1:], caption, titles, partial(_ratio_row, comparison), "Ratio table")
+    return _by_arm(comparison.ladders[1:], caption, titles, partial(_ratio_row, comparison), label)
 
 
 def _ratio_row(comparison: ArmsComparison, level: ArmLevel) -> str:

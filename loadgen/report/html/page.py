@@ -93,13 +93,22 @@ def term_link(key: str, label: str) -> str:
 
 
 def verdict_box(
-    headline: Headline, doubts: Iterable[Doubt], gates: Iterable[FailedGate] = (), *, answer: str = ""
+    headline: Headline,
+    doubts: Iterable[Doubt],
+    gates: Iterable[FailedGate] = (),
+    *,
+    answer: str = "",
+    label: str = "Verdict",
 ) -> str:
-    """The headline, the answer where there is one (HTML already), then gates that failed, then the doubts."""
+    """The headline, the answer where there is one (HTML already), then gates that failed, then the doubts.
+
+    `label` is what a screen reader calls it: of several on a page each needs its own.
+    """
     gates_failed = (_item("gate failed", "invalid", f"<p>{esc(gate.evidence)}</p>") for gate in gates)
     listed = "".join((*gates_failed, *map(_doubt, doubts)))
     return (
-        f'<section class="verdict {headline.kind}" aria-label="Verdict"><p class="headline">{esc(headline.words)}</p>'
+        f'<section class="verdict {headline.kind}" aria-label="{esc(label)}">'
+        f'<p class="headline">{esc(headline.words)}</p>'
         + (f'<p class="answer">{answer}</p>' if answer else "")
         + (f'<ul class="findings">{listed}</ul>' if listed else "")
         + "</section>"
@@ -134,9 +143,10 @@ def plots(charts: Sequence[Chart], layout: str, *, table: bool = True) -> str:
     if not table:
         return drawn
     names = " ".join(chart.id for chart in charts)
+    label = f"Values: {', '.join(chart.title for chart in charts)}"
     return (
         f'{drawn}<details class="values" data-charts="{esc(names)}" hidden><summary>The values as a table</summary>'
-        '<div class="wide" tabindex="0" role="region" aria-label="Values of the chart"></div></details>'
+        f'<div class="wide" tabindex="0" role="region" aria-label="{esc(label)}"></div></details>'
     )
 
 
@@ -145,10 +155,14 @@ def _plot(chart: Chart) -> str:
     if not chart.drawable:
         return f'<figure><figcaption>{caption}</figcaption><p class="nothing">There is no value to draw.</p></figure>'
     scale = '<button type="button" class="scale" hidden></button>' if chart.choose_scale else ""
+    save = (
+        '<button type="button" class="save" hidden>save as PNG'
+        f'<span class="unseen">: {esc(chart.title)}</span></button>'
+    )
     lines = ", ".join(line.label for line in chart.lines)
     spoken = f"Chart: {chart.title} in {chart.unit}, {lines}, by {chart.x_label}. Arrow keys read it point by point."
     return (
-        f'<figure><figcaption>{caption}{scale}<ul class="legend"></ul><span class="per at"></span></figcaption>'
+        f'<figure><figcaption>{caption}{scale}{save}<ul class="legend"></ul><span class="per at"></span></figcaption>'
         f'<div class="plot" id="plot-{chart.id}" role="img" tabindex="0" aria-label="{esc(spoken)}"></div>'
         "</figure>"
     )
@@ -188,10 +202,7 @@ def row_group(label: str, columns: int, rows: Iterable[str]) -> str:
 def text_table(told: TextTable, label: str) -> str:
     """A table that a terminal shows too."""
     css = [' class="word"' if title.startswith("<") else "" for title in told.titles]
-    head = "".join(
-        f'<th scope="col"{word}>{esc(title.removeprefix("<"))}</th>'
-        for word, title in zip(css, told.titles, strict=True)
-    )
+    head = "".join(_head_cell(title.removeprefix("<"), word) for word, title in zip(css, told.titles, strict=True))
     rows = []
     for place, row in enumerate(told.rows):
         marked = ' class="marked"' if place in told.marked else ""
@@ -207,13 +218,13 @@ def text_table(told: TextTable, label: str) -> str:
 
 def head_row(titles: Iterable[str]) -> str:
     """Header cells; a title that begins with `<` heads a column of text."""
-    cells = "".join(
-        f'<th scope="col" class="text">{esc(title[1:])}</th>'
-        if title.startswith("<")
-        else f'<th scope="col">{esc(title)}</th>'
-        for title in titles
-    )
-    return f"<tr>{cells}</tr>"
+    cells = (_head_cell(title.removeprefix("<"), ' class="text"' if title.startswith("<") else "") for title in titles)
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _head_cell(title: str, css: str) -> str:
+    """A cell over a column; one without a title is no header, which a screen reader would read out as nothing."""
+    return f'<th scope="col"{css}>{esc(title)}</th>' if title else f"<td{css}></td>"
 
 
 def value_cell(text: str) -> str:
@@ -282,6 +293,6 @@ def raw_section(what: str = "summary") -> str:
         "data",
         "Data",
         f'<div class="raw"><details class="raw-json"><summary>The {what} as JSON</summary>'
-        f'<pre tabindex="0" aria-label="{what.capitalize()} as JSON"></pre></details>'
+        f'<pre tabindex="0" role="region" aria-label="{what.capitalize()} as JSON"></pre></details>'
         '<button type="button" class="copy" hidden>Copy as JSON</button></div>',
     )

@@ -125,12 +125,12 @@ def _figures(sweep: Sweep) -> list[Figure]:
 
 def _level_table(sweep: Sweep) -> str:
     top = (
-        '<tr><th class="group"></th><th colspan="2" scope="colgroup" class="group">throughput</th>'
+        '<tr><td class="group"></td><th colspan="2" scope="colgroup" class="group">throughput</th>'
         + "".join(
             f'<th colspan="3" scope="colgroup" class="group">{term_link(key, LATENCY_LABELS[key])}, ms</th>'
             for key in ("ttft_s", "tpot_s", "e2el_s")
         )
-        + '<th colspan="3" class="group"></th></tr>'
+        + '<td colspan="3" class="group"></td></tr>'
     )
     titles = [sweep.variable.removesuffix("_rps").replace("_", " "), "requests/s", "tokens/s"]
     titles += ["p50", "p95", "p99"] * 3 + ["in flight", "failed", "<verdict"]

@@ -189,30 +189,32 @@
   ];
   const pointed = (chart) =>
     chart.kind === "level" || chart.kind === "plain" || (chart.kind !== "bars" && chart.kind !== "scatter" && chart.x.length <= 40);
+  const point = (ctx, line, x, y) => {
+    const size = 2.75 * devicePixelRatio;
+    ctx.setLineDash([]);
+    ctx.lineWidth = 1.25 * devicePixelRatio;
+    ctx.strokeStyle = css("--tone-" + line.tone);
+    ctx.fillStyle = css("--paper");
+    ctx.beginPath();
+    if (!line.shape) ctx.arc(x, y, size, 0, 2 * Math.PI);
+    else for (const [right, down] of corners[line.shape]) ctx.lineTo(x + right * size, y + down * size);
+    ctx.closePath();
+    ctx.fill();
+    ctx.stroke();
+  };
   const joined = (chart) => chart.kind === "quantile" || chart.kind === "plain";
   const drawPoints = (chart) => (u) => {
     if (!pointed(chart)) return;
     const { ctx } = u;
-    const size = 2.75 * devicePixelRatio;
     ctx.save();
-    ctx.setLineDash([]);
-    ctx.lineWidth = 1.25 * devicePixelRatio;
-    ctx.fillStyle = css("--paper");
     chart.lines.forEach((line, i) => {
       if (!u.series[i + 1].show) return;
-      ctx.strokeStyle = css("--tone-" + line.tone);
       const values = u.data[i + 1];
       const there = (k) => values[k] !== null && values[k] !== undefined;
       const alone = (k) => (joined(chart) ? values.every((_, other) => other === k || !there(other)) : !there(k - 1) && !there(k + 1));
       values.forEach((value, k) => {
         if (!there(k) || (line.shape === null && !alone(k))) return;
-        const [x, y] = [u.valToPos(u.data[0][k], "x", true), u.valToPos(value, "y", true)];
-        ctx.beginPath();
-        if (!line.shape) ctx.arc(x, y, size, 0, 2 * Math.PI);
-        else for (const [right, down] of corners[line.shape]) ctx.lineTo(x + right * size, y + down * size);
-        ctx.closePath();
-        ctx.fill();
-        ctx.stroke();
+        point(ctx, line, u.valToPos(u.data[0][k], "x", true), u.valToPos(value, "y", true));
       });
     });
     ctx.restore();
@@ -295,6 +297,64 @@
     return mark;
   };
 
+  // A chart as a picture for documents: what is drawn, under its title, unit and legend, on light paper.
+  const picture = (chart, plot) => {
+    const [px, drawing] = [devicePixelRatio, plot.ctx.canvas];
+    const [edge, width] = [12 * px, drawing.width];
+    const canvas = element("canvas");
+    const ctx = canvas.getContext("2d");
+    const font = (size, weight) => (ctx.font = weight + FONT.replace("12px", size * px + "px"));
+    font(12, "");
+    const rows = [[]];
+    let at = edge;
+    for (const line of chart.lines.filter((_, i) => plot.series[i + 1].show)) {
+      const room = ctx.measureText(line.label).width + 46 * px;
+      if (at + room > width + edge && rows.at(-1).length) {
+        rows.push([]);
+        at = edge;
+      }
+      rows.at(-1).push([at, line]);
+      at += room;
+    }
+    const head = (30 + 18 * rows.length) * px;
+    canvas.width = width + 2 * edge;
+    canvas.height = head + drawing.height + edge;
+    ctx.fillStyle = css("--paper");
+    ctx.fillRect(0, 0, canvas.width, canvas.height);
+    ctx.textBaseline = "middle";
+    ctx.fillStyle = css("--ink");
+    font(14, "600 ");
+    ctx.fillText(chart.title, edge, 16 * px);
+    font(12, "");
+    ctx.textAlign = "right";
+    ctx.fillStyle = css("--soft");
+    ctx.fillText(chart.unit, width + edge, 16 * px);
+    ctx.textAlign = "left";
+    rows.forEach((row, place) => {
+      const y = (38 + 18 * place) * px;
+      for (const [x, line] of row) {
+        ctx.strokeStyle = css("--tone-" + line.tone);
+        ctx.lineWidth = 2 * px;
+        ctx.setLineDash(line.dashed ? [5 * px, 3 * px] : []);
+        ctx.beginPath();
+        ctx.moveTo(x, y);
+        ctx.lineTo(x + 24 * px, y);
+        ctx.stroke();
+        if (pointed(chart) && line.shape !== null) point(ctx, line, x + 12 * px, y);
+        ctx.fillStyle = css("--soft");
+        ctx.fillText(line.label, x + 30 * px, y);
+      }
+    });
+    ctx.drawImage(drawing, edge, head);
+    return canvas;
+  };
+  const save = (chart, canvas) =>
+    canvas.toBlob((picture) => {
+      const link = element("a", { href: URL.createObjectURL(picture), download: chart.id.replace(/^arms-/, "") + ".png" });
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    });
+
   const dataTable = (shown) => {
     const head = element("tr", {}, element("th", { scope: "col" }, shown[0].x_label));
     for (const chart of shown)
@@ -350,6 +410,16 @@
       });
       name();
     }
+    const keep = figure.querySelector(".save");
+    keep.hidden = false;
+    keep.addEventListener("click", async () => {
+      document.documentElement.dataset.printing = "yes";
+      state.plot.redraw(false, true);
+      await null; // uPlot draws in a microtask of its own
+      save(chart, picture(chart, state.plot));
+      delete document.documentElement.dataset.printing;
+      state.plot.redraw(false, true);
+    });
     host.addEventListener("keydown", (event) => {
       const last = chart.x.length - 1;
       const from = state.index === null ? -1 : state.index;
@@ -369,13 +439,17 @@
   new ResizeObserver(fit).observe(document.querySelector("main"));
   const repaint = () => live.forEach((one) => one.redraw());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+  let folded = [];
   addEventListener("beforeprint", () => {
+    folded = [...document.querySelectorAll("details:not(.values, .raw-json, [open])")];
+    for (const details of folded) details.open = true;
     document.documentElement.dataset.printing = "yes";
     live.forEach((one) => one.resize(Math.min(one.host.clientWidth, 700)));
     repaint();
   });
   addEventListener("afterprint", () => {
     delete document.documentElement.dataset.printing;
+    for (const details of folded) details.open = false;
     fit();
     repaint();
   });

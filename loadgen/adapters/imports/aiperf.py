@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from loadgen.adapters.imports.values import at, number, scaled, share, whole
+from loadgen.adapters.imports.values import at, number, quantity, share, time_s, whole
 from loadgen.core.comparison.side import Side
 from loadgen.core.run import Load, LoadMode
 
@@ -35,13 +35,12 @@ def sides_of(value: Any) -> tuple[Side, ...] | None:
         return None
     load = _load(at(value, "input_config", "loadgen"))
     values = {
-        f"{name}.{statistic}": scaled(at(value, key, theirs), _SECONDS.get(at(value, key, "unit"), float("nan")))
+        f"{name}.{statistic}": time_s(value, key, theirs, factor=_SECONDS.get(str(at(value, key, "unit"))))
         for name, key in _LATENCIES.items()
         for statistic, theirs in _STATISTICS.items()
     }
-    values = {name: number(found) for name, found in values.items()}
-    values |= {name: _rate(at(value, key)) for name, key in _RATES.items()}
-    values["goodput_rps"] = _rate(at(value, "goodput"))
+    values |= {name: _rate(value, key) for name, key in _RATES.items()}
+    values["goodput_rps"] = _rate(value, "goodput")
     values["error_ratio"] = _error_ratio(value)
     told = {
         "load.mode": load.mode,
@@ -59,13 +58,13 @@ def _load(told: Any) -> Load:
     return Load(mode=LoadMode.CONCURRENCY, concurrency=concurrency)
 
 
-def _rate(found: Any) -> float | None:
+def _rate(value: Any, key: str) -> float | None:
     """A number a second, by its unit."""
-    return number(at(found, "avg")) if str(at(found, "unit")).endswith(_PER_SECOND) else None
+    return quantity(value, key, "avg") if str(at(value, key, "unit")).endswith(_PER_SECOND) else None
 
 
 def _error_ratio(value: dict[str, Any]) -> float | None:
     """`error_request_count` is null when there was no error; `request_count` counts what succeeded."""
-    completed = number(at(value, "request_count", "avg"))
-    failed = number(at(value, "error_request_count", "avg")) or 0.0
+    completed = quantity(value, "request_count", "avg")
+    failed = quantity(value, "error_request_count", "avg") or 0.0
     return None if completed is None else share(failed, completed + failed)

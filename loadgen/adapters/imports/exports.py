@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from loadgen.adapters.imports import aiperf, guidellm, vllm_bench
+from loadgen.adapters.imports.own import check_summary
+from loadgen.adapters.imports.values import ImpossibleFigureError
 from loadgen.core.comparison.side import Side, side_of
 from loadgen.core.errors import StoreError
 from loadgen.core.metrics.summary import SUMMARY_SCHEMA, SWEEP_SCHEMA, Summary, Sweep
@@ -25,7 +27,7 @@ _TOOLS: tuple[Callable[[Any], tuple[Side, ...] | None], ...] = (
 def read_export(path: Path) -> tuple[Side, ...]:
     """The runs in a JSON file, one a level; several objects one after another are several runs.
 
-    Raises StoreError for a file that cannot be read, or that none of these tools wrote.
+    Raises StoreError for a file that cannot be read, that none of these tools wrote, or with a number that cannot be.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -33,10 +35,16 @@ def read_export(path: Path) -> tuple[Side, ...]:
         raise StoreError(f"{path}: cannot be read: {fault.strerror or fault}") from fault
     except UnicodeDecodeError as fault:
         raise StoreError(f"{path}: expected {EXPORTS} as JSON: {fault}") from fault
-    sides = tuple(side for value in _objects(text, path) for side in _sides(value, path))
+    values, sides = _objects(text, path), list[Side]()
+    for number, value in enumerate(values, start=1):
+        try:
+            sides += _sides(value, path)
+        except ImpossibleFigureError as fault:
+            where = f"{path}: object {number}" if len(values) > 1 else str(path)
+            raise StoreError(f"{where}: {fault}") from fault
     if not sides:
         raise StoreError(f"{path}: expected {EXPORTS}, found no run in it")
-    return sides
+    return tuple(sides)
 
 
 def _objects(text: str, path: Path) -> list[Any]:
@@ -55,9 +63,13 @@ def _sides(value: Any, path: Path) -> tuple[Side, ...]:
     schema = value.get("schema") if isinstance(value, dict) else None
     try:
         if schema == SUMMARY_SCHEMA:
+            check_summary(value)
             return (side_of(msgspec.convert(value, Summary)),)
         if schema == SWEEP_SCHEMA:
-            return tuple(side_of(level.summary) for level in msgspec.convert(value, Sweep).levels)
+            levels = msgspec.convert(value, Sweep).levels
+            for place in range(len(levels)):
+                check_summary(value, "levels", place, "summary")
+            return tuple(side_of(level.summary) for level in levels)
     except msgspec.ValidationError as fault:
         raise StoreError(f"{path}: expected {schema}: {fault}") from fault
     for sides_of in _TOOLS:

@@ -2,12 +2,14 @@
 
 from typing import Any
 
-from loadgen.adapters.imports.values import at, number, scaled, share, whole
+from loadgen.adapters.imports.values import at, number, quantity, share, time_s, whole
 from loadgen.core.comparison.metric_pair import STATISTICS
 from loadgen.core.comparison.side import Side
 from loadgen.core.run import Load, LoadMode
 
 TOOL = "GuideLLM"
+
+Keys = tuple[str | int, ...]
 
 _LATENCIES = {
     "ttft_s": ("time_to_first_token_ms", 1e-3),
@@ -30,18 +32,18 @@ def sides_of(value: Any) -> tuple[Side, ...] | None:
     benchmarks = at(value, "benchmarks")
     if not isinstance(benchmarks, list) or not all(isinstance(at(each, "metrics"), dict) for each in benchmarks):
         return None
-    return tuple(_side(each) for each in benchmarks)
+    return tuple(_side(value, place) for place in range(len(benchmarks)))
 
 
-def _side(benchmark: dict[str, Any]) -> Side:
-    metrics, load = benchmark["metrics"], _load(benchmark)
+def _side(report: dict[str, Any], place: int) -> Side:
+    metrics, load = ("benchmarks", place, "metrics"), _load(at(report, "benchmarks", place))
     values = {
-        f"{name}.{statistic}": _statistic(at(metrics, key, "successful"), statistic, factor)
+        f"{name}.{statistic}": _statistic(report, (*metrics, key, "successful"), statistic, factor)
         for name, (key, factor) in _LATENCIES.items()
         for statistic in STATISTICS
     }
-    values |= {name: number(at(metrics, key, "successful", "mean")) for name, key in _RATES.items()}
-    values["error_ratio"] = _error_ratio(at(metrics, "request_totals"))
+    values |= {name: quantity(report, *metrics, key, "successful", "mean") for name, key in _RATES.items()}
+    values["error_ratio"] = _error_ratio(report, (*metrics, "request_totals"))
     told = {
         "load.mode": load.mode,
         "load.concurrency": load.concurrency,
@@ -50,11 +52,10 @@ def _side(benchmark: dict[str, Any]) -> Side:
     return Side(tool=TOOL, load=load, values=values, otherwise=_OTHERWISE, workload=told)
 
 
-def _statistic(found: Any, statistic: str, factor: float) -> float | None:
+def _statistic(report: dict[str, Any], of: Keys, statistic: str, factor: float) -> float | None:
     """Zero is what the tool gives where nothing had a value; percentiles stand in an object of their own."""
-    if statistic == "mean":
-        return scaled(at(found, "mean"), factor) or None
-    return scaled(at(found, "percentiles", statistic), factor) or None
+    keys = (*of, "mean") if statistic == "mean" else (*of, "percentiles", statistic)
+    return time_s(report, *keys, factor=factor) or None
 
 
 def _load(benchmark: dict[str, Any]) -> Load:
@@ -67,6 +68,6 @@ def _load(benchmark: dict[str, Any]) -> Load:
     return Load(mode=LoadMode.CONCURRENCY, concurrency=1 if kind == "synchronous" else streams)
 
 
-def _error_ratio(totals: Any) -> float | None:
-    failed, completed = number(at(totals, "errored")), number(at(totals, "successful"))
+def _error_ratio(report: dict[str, Any], totals: Keys) -> float | None:
+    failed, completed = quantity(report, *totals, "errored"), quantity(report, *totals, "successful")
     return None if failed is None or completed is None else share(failed, failed + completed)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from loadgen.adapters.imports.values import number, scaled, share, whole
+from loadgen.adapters.imports.values import fraction, number, quantity, share, time_s, whole
 from loadgen.core.comparison.side import Side
 from loadgen.core.comparison.workload import load_settings
 from loadgen.core.run import Load, LoadMode
@@ -30,20 +30,19 @@ def sides_of(value: Any) -> tuple[Side, ...] | None:
     if not isinstance(value, dict) or not {"request_throughput", "mean_ttft_ms", "completed"} <= value.keys():
         return None
     load = _load(value)
-    duration_s = number(value.get("duration"))
     values = {
-        f"{name}.{statistic}": _latency(value.get(f"{theirs}_{key}_ms"))
+        f"{name}.{statistic}": time_s(value, f"{theirs}_{key}_ms", factor=1e-3) or None  # 0: nothing had a value
         for name, key in _LATENCIES.items()
         for statistic, theirs in _STATISTICS.items()
     }
     values |= {
-        "requests_per_s": number(value.get("request_throughput")),
-        "output_tokens_per_s": number(value.get("output_throughput")),
-        "input_tokens_per_s": share(number(value.get("total_input_tokens")), duration_s),
-        "goodput_rps": number(value.get("request_goodput")),
+        "requests_per_s": quantity(value, "request_throughput"),
+        "output_tokens_per_s": quantity(value, "output_throughput"),
+        "input_tokens_per_s": share(quantity(value, "total_input_tokens"), time_s(value, "duration", factor=1)),
+        "goodput_rps": quantity(value, "request_goodput"),
         "error_ratio": _error_ratio(value),
         "acceptance_length": _length(value),
-        "acceptance_ratio": scaled(value.get("spec_decode_acceptance_rate"), 0.01),
+        "acceptance_ratio": fraction(value, "spec_decode_acceptance_rate", of=100),
     }
     speculates = "spec_decode_num_drafts" in value
     return (
@@ -70,11 +69,6 @@ def _load(value: dict[str, Any]) -> Load:
     )
 
 
-def _latency(value: Any) -> float | None:
-    """Zero is what the tool gives where nothing had a value."""
-    return scaled(value, 1e-3) or None
-
-
 def _error_ratio(value: dict[str, Any]) -> float | None:
     requests, completed = number(value.get("num_prompts")), number(value.get("completed"))
     return share(None if requests is None or completed is None else requests - completed, requests)
@@ -82,4 +76,4 @@ def _error_ratio(value: dict[str, Any]) -> float | None:
 
 def _length(value: dict[str, Any]) -> float | None:
     """The tool falls back to 0 where nothing was drafted."""
-    return number(value.get("spec_decode_acceptance_length")) or None
+    return quantity(value, "spec_decode_acceptance_length") or None

@@ -205,7 +205,7 @@ def test_a_summary_of_ours(tmp_path: Path) -> None:
     "damage",
     [
         {"mean_ttft_ms": "fast", "request_throughput": None, "num_prompts": "many", "request_rate": [1]},
-        {"mean_ttft_ms": -5.0, "num_prompts": 10**400},
+        {"mean_ttft_ms": None, "num_prompts": 10**400},
         {"mean_ttft_ms": None, "num_prompts": 5, "completed": 10},
         {"mean_ttft_ms": float("nan"), "completed": True, "max_concurrency": -1, "duration": 0},
     ],
@@ -216,6 +216,60 @@ def test_values_of_another_kind_are_unknown(tmp_path: Path, damage: dict[str, An
     assert side.values["ttft_s.mean"] is None
     assert side.values["error_ratio"] is None
     assert side.values["ttft_s.p50"] == 0.1
+
+
+def ours(**latency: Any) -> dict[str, Any]:
+    """A summary of ours with other figures of TTFT."""
+    value = msgspec.to_builtins(summarised([answered(seq, sent_ms=400.0 * seq) for seq in range(12)]))
+    value["latency"]["ttft_s"] |= latency
+    return value  # type: ignore[no-any-return]
+
+
+def edited(value: dict[str, Any], found: Any, *keys: str | int) -> dict[str, Any]:
+    """A copy with another number under the keys."""
+    copy = json.loads(json.dumps(value))
+    place = copy
+    for key in keys[:-1]:
+        place = place[key]
+    place[keys[-1]] = found
+    return copy  # type: ignore[no-any-return]
+
+
+GUIDELLM = {"benchmarks": [guidellm({"kind": "synchronous"}), guidellm({"kind": "synchronous"})]}
+LADDER = {"schema": "loadgen.sweep/1", "levels": [{"level": 1, "summary": ours()}, {"level": 2, "summary": ours()}]}
+LADDER |= {"sweep_id": "s", "name": None, "variable": "concurrency", "asked": [1, 2], "knee": None, "no_knee": None}
+OF_LADDER = ("levels", 1, "summary", "latency", "e2el_s", "mean")
+OF_GUIDELLM = ("benchmarks", 1, "metrics", "time_to_first_token_ms", "successful", "percentiles", "p99")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (VLLM | {"mean_ttft_ms": -5.0}, "field mean_ttft_ms: expected a time of 0 to 10000000 s, found -5.0"),
+        (VLLM | {"p99_tpot_ms": 1e300}, "field p99_tpot_ms: expected a time of 0 to 10000000 s, found 1e.300"),
+        (
+            VLLM | {"median_e2el_ms": 10**400},
+            "field median_e2el_ms: expected a time of .*, found a number of 1329 bits",
+        ),
+        (VLLM | {"output_throughput": -1}, "field output_throughput: expected a number of 0 to 1e.15, found -1"),
+        (
+            VLLM | {"spec_decode_acceptance_rate": 101},
+            "field spec_decode_acceptance_rate: expected a share of 0 to 100",
+        ),
+        (edited(GUIDELLM, -1e-9, *OF_GUIDELLM), f"field {'.'.join(map(str, OF_GUIDELLM))}: expected a time"),
+        (edited(AIPERF, -3, "request_latency", "p95"), "field request_latency.p95: expected a time"),
+        (edited(AIPERF, -3, "error_request_count", "avg"), "field error_request_count.avg: expected a number"),
+        (ours(p50=-0.1), "field latency.ttft_s.p50: expected a time of 0 to 10000000 s, found -0.1"),
+        (edited(LADDER, -1, *OF_LADDER), f"field {'.'.join(map(str, OF_LADDER))}: expected a time"),
+        (edited(ours(), -2, "requests", "failed"), "field requests.failed: expected a number"),
+    ],
+)
+def test_a_figure_that_nothing_can_have_come_to_is_refused(tmp_path: Path, value: dict[str, Any], said: str) -> None:
+    """By file and field, whoever wrote it; of several results in a file, by which of them."""
+    with pytest.raises(StoreError, match=rf"result\.json: {said}"):
+        read(tmp_path, value)
+    with pytest.raises(StoreError, match=rf"result\.json: object 2: {said}"):
+        read(tmp_path, VLLM, value)
 
 
 @pytest.mark.parametrize(

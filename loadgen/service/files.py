@@ -6,11 +6,12 @@ import subprocess
 import sys
 import tarfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from loadgen.adapters.store.run_folder import RECORDS
+from loadgen.core.errors import ExitCode
 from loadgen.service.admission.files import file_within
 from loadgen.service.jobs.order import LOG, REPORT, SUMMARY, VIEW
 from loadgen.service.jobs.states import ENDED, State
@@ -84,11 +85,14 @@ class RunFiles:
             raise conflict("the run is not over")
         return _packed(self._results(run))
 
-    def compared(self, baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> dict[str, Any]:
+    def compared(
+        self, baseline: Mapping[str, Any], candidate: Mapping[str, Any], gates: Sequence[str] = ()
+    ) -> dict[str, Any]:
         """The comparison as `loadgen compare --json` has it, of whatever the two sent."""
         paths = [str(self._results(run)) for run in (baseline, candidate)]
-        done = _aside("compare", *paths, "--json", "--allow-unlike", "--allow-invalid")
-        if done.returncode != 0:
+        judged = [f"--fail-on={gate}" for gate in gates]
+        done = _aside("compare", *paths, "--json", "--allow-unlike", "--allow-invalid", *judged)
+        if done.returncode not in (ExitCode.DONE, ExitCode.GATE_FAILED):
             said = done.stderr.decode(errors="replace").strip().removeprefix("loadgen: ")
             raise conflict(f"cannot be compared: {said}"[:_LONGEST_DETAIL].replace(str(self._folder), ""))
         found: dict[str, Any] = json.loads(done.stdout)

@@ -6,12 +6,11 @@ from fastapi import APIRouter, Request
 from sqlalchemy import delete, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from loadgen.core.comparison.gates import parse_gate
-from loadgen.core.errors import ConfigError
+from loadgen.service.admission.gates import check_gates
 from loadgen.service.auth import audit
 from loadgen.service.clock import rfc3339
 from loadgen.service.jobs.states import State
-from loadgen.service.problems import FieldProblem, conflict, invalid, not_found
+from loadgen.service.problems import conflict, invalid, not_found
 from loadgen.service.routes.common import NO_BODY, Id, Parts, Reader, Runner, knock_of, problems
 from loadgen.service.store.tables import baselines
 from loadgen.service.wire import BaselineList, BaselineRequest, BaselineView
@@ -24,11 +23,7 @@ _KINDS = ("run", "sweep", "capacity")
 @router.post("", status_code=201, responses=problems(404, 409))
 def make_baseline(body: BaselineRequest, request: Request, parts: Parts, who: Runner) -> BaselineView:
     """Makes a completed run a baseline. Its files are kept for as long as it is one."""
-    for place, gate in enumerate(body.gates):
-        try:
-            parse_gate(gate)
-        except ConfigError as error:
-            raise invalid("a gate is wrong", FieldProblem(pointer=f"/gates/{place}", detail=str(error))) from None
+    check_gates(body.gates, "/gates/")
     run = parts.runs.row(body.run_id)
     if State(run["state"]) is not State.COMPLETED or not run["valid"] or run["files_removed"]:
         raise conflict("expected a run that is completed and valid and has its files")

@@ -64,15 +64,15 @@ def build(material: Path, into: Path, *names: str) -> list[Path]:
     return built
 
 
-def run_pinned(command: Sequence[str | Path], core: int, *, cwd: Path | None = None) -> Used:
-    """Runs a command on one core to its end. Its children's usage counts too. Ends the script when it fails."""
+def run_pinned(command: Sequence[str | Path], core: int | set[int], *, cwd: Path | None = None) -> Used:
+    """Runs a command on one core or several to its end. Its children's usage counts too. Ends the script if it fails."""
     with tempfile.TemporaryFile("w+") as output:
         started = time.perf_counter()
         process = subprocess.Popen(
             [str(part) for part in command],
             stdout=output,
             cwd=cwd or ROOT,
-            preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+            preexec_fn=lambda: os.sched_setaffinity(0, {core} if isinstance(core, int) else core),
         )
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -85,8 +85,8 @@ def run_pinned(command: Sequence[str | Path], core: int, *, cwd: Path | None = N
 
 
 @contextmanager
-def truth_server(binary: Path, core: int, port: int, log: Path, **options: float) -> Iterator[None]:
-    """The reference server on its core until the block ends; then its log is complete."""
+def truth_server(binary: Path, core: int, port: int, log: Path, **options: float) -> Iterator[int]:
+    """The reference server on its core until the block ends; then its log is complete. Gives its process number."""
     command = [binary, "--port", port, "--log", log]
     for name, value in options.items():
         command += [f"--{name.replace('_', '-')}", value]
@@ -97,7 +97,7 @@ def truth_server(binary: Path, core: int, port: int, log: Path, **options: float
     )
     try:
         _wait_for(port, process)
-        yield
+        yield process.pid
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(10)
@@ -125,7 +125,9 @@ def free_port() -> int:
         return port
 
 
-def loadgen_run(port: int, core: int, out: Path, *options: str | float) -> tuple[Used, RunFolder, dict[str, Any]]:
+def loadgen_run(
+    port: int, core: int | set[int], out: Path, *options: str | float
+) -> tuple[Used, RunFolder, dict[str, Any]]:
     """`loadgen run` as a user gives it; its usage, its folder and its summary."""
     command = [sys.executable, "-m", "loadgen", "run", "--url", f"http://127.0.0.1:{port}"]
     command += ["--endpoint", "completions", "--model", "truth", "--input-tokens", "8", "--out", str(out)]

@@ -65,7 +65,7 @@ def build(material: Path, into: Path, *names: str) -> list[Path]:
 
 
 def run_pinned(command: Sequence[str | Path], core: int | set[int], *, cwd: Path | None = None) -> Used:
-    """Runs a command on one core or several to its end. Its children's usage counts too. Ends the script if it fails."""
+    """Runs a command on one core or several to its end, counting its children's usage. Ends the script if it fails."""
     with tempfile.TemporaryFile("w+") as output:
         started = time.perf_counter()
         process = subprocess.Popen(

@@ -7,8 +7,9 @@ Three questions, each answered for one process and for several, in turns:
 - **bias**: the load of `benchmarks/truth.py`, client against the server's log. The workers share the cores that the
   server leaves: on two cores they share one, and each can only be as punctual as that allows.
 - **cost**: CPU of all processes of the client for 1,000 streamed events, their leader included, less what starting
-  took; N workers have N times the load of one process, so that each has as much as that one. Where N processes cost as much as one for each event, N cores hold N times the load: this is the figure of a
-  machine that has a core for the server alone and one for each worker.
+  took; N workers have N times the load of one process, so that each has as much as that one. Where they cost as much
+  for each event, N cores hold N times the load: this is the figure of a machine that has a core for the server alone
+  and one for each worker.
 - **held**: the highest step of a ladder of streams that was held: the run took at most 5 % longer than a client without
   any delay would need, and its verdict is valid. One process has a core of its own; several have all cores, which on a
   machine of two cores they share with the server. `server_core_ratio` is what the server took, so that

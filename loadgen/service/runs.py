@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, and_, delete, insert, or_, select
+from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from loadgen.adapters.store.run_folder import new_run_id
@@ -31,13 +31,16 @@ _LONGEST_KEY = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Which runs of all."""
+    """Which runs of all. `since` and `until` bound when they were asked for, in Unix milliseconds."""
 
     kind: str | None = None
     state: State | None = None
     schedule_id: str | None = None
     name: str | None = None
     label: tuple[str, str] | None = None
+    target: str | None = None
+    since_unix_ms: int | None = None
+    until_unix_ms: int | None = None
 
 
 class Runs:
@@ -193,22 +196,22 @@ class Runs:
         if filters.label is not None:
             name, value = filters.label
             wanted.append(runs.c.labels[name].as_string() == value)
+        if filters.target is not None:
+            url, profile = (runs.c.target[name].as_string() for name in ("url", "profile"))
+            part = filters.target
+            wanted.append(url.icontains(part, autoescape=True) | profile.icontains(part, autoescape=True))
+        if filters.since_unix_ms is not None:
+            wanted.append(runs.c.created_unix_ms >= filters.since_unix_ms)
+        if filters.until_unix_ms is not None:
+            wanted.append(runs.c.created_unix_ms < filters.until_unix_ms)
         with self._database.read() as connection:
             if before is not None:
-                found = connection.execute(
-                    select(runs.c.created_unix_ms, runs.c.id).where(runs.c.id == before)
-                ).one_or_none()
-                if found is None:
+                last = connection.execute(select(runs.c.number).where(runs.c.id == before)).scalar_one_or_none()
+                if last is None:
                     raise invalid("cursor: expected one that a page gave as next")
-                at, last = found
-                wanted.append(or_(runs.c.created_unix_ms < at, and_(runs.c.created_unix_ms == at, runs.c.id < last)))
+                wanted.append(runs.c.number < last)
             rows = (
-                connection.execute(
-                    select(runs)
-                    .where(*wanted)
-                    .order_by(runs.c.created_unix_ms.desc(), runs.c.id.desc())
-                    .limit(limit + 1)
-                )
+                connection.execute(select(runs).where(*wanted).order_by(runs.c.number.desc()).limit(limit + 1))
                 .mappings()
                 .all()
             )

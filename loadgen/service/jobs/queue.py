@@ -31,7 +31,7 @@ def load(connection: Connection, run_id: str) -> dict[str, Any] | None:
 
 def at_work(connection: Connection, owner: str | None = None) -> list[dict[str, Any]]:
     """Runs that some process works on, of one service or of all."""
-    found = select(runs).where(runs.c.state.in_(AT_WORK)).order_by(runs.c.id)
+    found = select(runs).where(runs.c.state.in_(AT_WORK)).order_by(runs.c.number)
     if owner is not None:
         found = found.where(runs.c.owner == owner)
     return [dict(row) for row in connection.execute(found).mappings()]
@@ -74,7 +74,7 @@ def claim(connection: Connection, owner: str, at_unix_ms: int, *, most: int) -> 
     waiting = connection.execute(
         select(runs.c.id, runs.c.lease_keys)
         .where(runs.c.state == State.QUEUED)
-        .order_by(runs.c.created_unix_ms, runs.c.id)
+        .order_by(runs.c.number)
         .limit(_LOOKED_AT)
     ).all()
     for run_id, keys in waiting:
@@ -138,15 +138,12 @@ def ask_to_cancel(connection: Connection, run_id: str, at_unix_ms: int) -> State
 
 def waits_for(connection: Connection, run: Mapping[str, Any]) -> dict[str, Any]:
     """How many runs are before one that waits, and which of them, at work or before it, need a server that it needs."""
-    ahead = (runs.c.state == State.QUEUED) & (
-        (runs.c.created_unix_ms < run["created_unix_ms"])
-        | ((runs.c.created_unix_ms == run["created_unix_ms"]) & (runs.c.id < run["id"]))
-    )
+    ahead = (runs.c.state == State.QUEUED) & (runs.c.number < run["number"])
     position = connection.execute(select(func.count()).select_from(runs).where(ahead)).scalar_one()
     others = connection.execute(
         select(runs.c.id, runs.c.lease_keys)
         .where(ahead | runs.c.state.in_(AT_WORK))
-        .order_by(runs.c.created_unix_ms)
+        .order_by(runs.c.number)
         .limit(_LOOKED_AT)
     )
     needed = set(run["lease_keys"])

@@ -1,8 +1,10 @@
 """Runs: asked for, listed, followed, cancelled."""
 
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
+from pydantic import AwareDatetime
 
 from loadgen.service.jobs.states import State
 from loadgen.service.problems import not_found
@@ -57,6 +59,9 @@ def list_runs(
     schedule_id: Annotated[str | None, Query(max_length=64)] = None,
     name: Annotated[str | None, Query(max_length=100, description="Part of the name.")] = None,
     label: Label = None,
+    target: Annotated[str | None, Query(max_length=200, description="Part of the server's URL or name.")] = None,
+    since: Annotated[AwareDatetime | None, Query(description="Asked for then or later.")] = None,
+    until: Annotated[AwareDatetime | None, Query(description="Asked for before then.")] = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> RunPage:
@@ -65,9 +70,22 @@ def list_runs(
     if label is not None:
         label_name, _, value = label.partition("=")
         pair = (label_name, value)
-    filters = Filters(kind=kind, state=state, schedule_id=schedule_id, name=name, label=pair)
+    filters = Filters(
+        kind=kind,
+        state=state,
+        schedule_id=schedule_id,
+        name=name,
+        label=pair,
+        target=target,
+        since_unix_ms=_unix_ms(since),
+        until_unix_ms=_unix_ms(until),
+    )
     items, behind = parts.runs.page(filters, before=cursor, limit=limit)
     return RunPage(items=items, next=behind)
+
+
+def _unix_ms(instant: datetime | None) -> int | None:
+    return None if instant is None else round(instant.timestamp() * 1000)
 
 
 @router.get("/{run_id}", responses=problems(404))

@@ -28,6 +28,7 @@ METADATA = MetaData(
     }
 )
 _ID, _WORD, _TEXT = String(64), String(200), String(4000)
+_NUMBER = BigInteger().with_variant(Integer, "sqlite")
 
 
 def _unix_ms(name: str, *, nullable: bool = True) -> "Column[int]":
@@ -37,7 +38,8 @@ def _unix_ms(name: str, *, nullable: bool = True) -> "Column[int]":
 runs = Table(
     "runs",
     METADATA,
-    Column("id", _ID, primary_key=True),
+    Column("number", _NUMBER, primary_key=True, autoincrement=True),
+    Column("id", _ID, nullable=False, unique=True),
     Column("kind", _WORD, nullable=False),
     Column("state", _WORD, nullable=False),
     Column("name", _WORD),
@@ -66,11 +68,12 @@ runs = Table(
     Column("result", JSON),
     Column("artefact", _WORD),
     Column("files_removed", Boolean, nullable=False),
-    Index(None, "state", "id"),
-    Index(None, "kind", "id"),
-    Index(None, "schedule_id", "id"),
+    Index(None, "state", "number"),
+    Index(None, "kind", "number"),
+    Index(None, "schedule_id", "number"),
 )
-"""`artefact` is the folder of results beneath that of the run. `child` identifies the process that measures."""
+"""`number` is the order in which runs were asked for, whatever the calendar said then. `artefact` is the folder of
+results beneath that of the run. `child` identifies the process that measures."""
 
 leases = Table(
     "leases",
@@ -236,7 +239,7 @@ sessions = Table(
 audit = Table(
     "audit",
     METADATA,
-    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("id", _NUMBER, primary_key=True, autoincrement=True),
     _unix_ms("at_unix_ms", nullable=False),
     Column("actor", _WORD, nullable=False),
     Column("address", _WORD),

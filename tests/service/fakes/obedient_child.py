@@ -1,5 +1,6 @@
 """A process that measures only as far as a test says."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ GONE = {"pid": 2**30, "started_ticks": 1, "boot": "another boot"}
 class ObedientChild:
     """See `loadgen.service.jobs.process.Child`. `stops` counts the orders to stop."""
 
-    def __init__(self, folder: Path, on_line: Any) -> None:
+    def __init__(self, folder: Path, on_line: Any, identity: dict[str, Any]) -> None:
         self.folder, self.on_line = folder, on_line
-        self.identity: dict[str, Any] = dict(GONE)
+        self.identity = identity
         self.order: Order | None = None
         self.stops = 0
         self.killed = self.let_gone = self.refuses = False
@@ -64,13 +65,14 @@ class ObedientChild:
 
 
 class Nursery:
-    """Makes them; the latest one stands last."""
+    """Makes them, each with that identity; the latest one stands last."""
 
     def __init__(self) -> None:
         self.children: list[ObedientChild] = []
+        self.identity: dict[str, Any] = dict(GONE)
 
     def __call__(self, folder: Path, on_line: Any) -> ObedientChild:
-        self.children.append(ObedientChild(folder, on_line))
+        self.children.append(ObedientChild(folder, on_line, self.identity))
         return self.children[-1]
 
     @property
@@ -80,8 +82,6 @@ class Nursery:
 
 def of_this_process() -> dict[str, Any]:
     """A process that is still there."""
-    import os
-
     identity = identity_of(os.getpid())
     assert identity is not None
     return as_stored(identity)

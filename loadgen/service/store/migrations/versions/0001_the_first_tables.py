@@ -70,6 +70,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "runs",
+        sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
         sa.Column("id", sa.String(length=64), nullable=False),
         sa.Column("kind", sa.String(length=200), nullable=False),
         sa.Column("state", sa.String(length=200), nullable=False),
@@ -99,11 +100,12 @@ def upgrade() -> None:
         sa.Column("result", sa.JSON(), nullable=True),
         sa.Column("artefact", sa.String(length=200), nullable=True),
         sa.Column("files_removed", sa.Boolean(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_runs")),
+        sa.PrimaryKeyConstraint("number", name=op.f("pk_runs")),
+        sa.UniqueConstraint("id", name=op.f("uq_runs_id")),
     )
-    op.create_index(op.f("ix_runs_kind_id"), "runs", ["kind", "id"], unique=False)
-    op.create_index(op.f("ix_runs_schedule_id_id"), "runs", ["schedule_id", "id"], unique=False)
-    op.create_index(op.f("ix_runs_state_id"), "runs", ["state", "id"], unique=False)
+    op.create_index(op.f("ix_runs_kind_number"), "runs", ["kind", "number"], unique=False)
+    op.create_index(op.f("ix_runs_schedule_id_number"), "runs", ["schedule_id", "number"], unique=False)
+    op.create_index(op.f("ix_runs_state_number"), "runs", ["state", "number"], unique=False)
     op.create_table(
         "schedules",
         sa.Column("id", sa.String(length=64), nullable=False),
@@ -234,9 +236,9 @@ def downgrade() -> None:
     op.drop_table("webhooks")
     op.drop_index(op.f("ix_schedules_paused_next_unix_ms"), table_name="schedules")
     op.drop_table("schedules")
-    op.drop_index(op.f("ix_runs_state_id"), table_name="runs")
-    op.drop_index(op.f("ix_runs_schedule_id_id"), table_name="runs")
-    op.drop_index(op.f("ix_runs_kind_id"), table_name="runs")
+    op.drop_index(op.f("ix_runs_state_number"), table_name="runs")
+    op.drop_index(op.f("ix_runs_schedule_id_number"), table_name="runs")
+    op.drop_index(op.f("ix_runs_kind_number"), table_name="runs")
     op.drop_table("runs")
     op.drop_table("owners")
     op.drop_table("keys")

@@ -75,7 +75,7 @@ def options_from(form: Mapping[str, str], started_with: LocustOptions) -> Locust
             continue
         given.pop(name, None)
         if text := form[name].strip():
-            given[name] = text == _YES if _is_bool(LocustOptions.model_fields[name]) else _value(name, text)
+            given[name] = _value(name, text)
     options = resolve(LocustOptions, given, environment={})
     if options.arm:
         comparison_of(options)
@@ -95,7 +95,9 @@ def shown_url(options: LocustOptions) -> str:
 
 
 def _value(name: str, text: str) -> Any:
-    return [part.strip() for part in text.split(",") if part.strip()] if name == "arm" else text
+    if name == "arm":
+        return [part.strip() for part in text.split(",") if part.strip()]
+    return {_YES: True, _NO: False}.get(text, text) if _is_bool(LocustOptions.model_fields[name]) else text
 
 
 def _text(value: Any, field: FieldInfo) -> str:

@@ -108,8 +108,10 @@ class LocustOptions(SweepOptions):
             raise ValueError("--processes starts a master and its workers; on another machine start each --worker")
         if self.expect_workers is not None and not self.distributed:
             raise ValueError("--expect-workers needs --master or --processes")
-        if self.distributed and self.transport != "native":
-            raise ValueError("--transport httpx is for one process")
+        if self.distributed and self.workers > 1:
+            raise ValueError("--workers is for one process and its own; with --master each Locust worker is one")
+        if self.prometheus_linger:
+            raise ValueError("--prometheus-linger: expected nothing; Locust's page has the metrics at /metrics")
         if not _is_loopback(self.web_host) and self.web_login_env is None and not (self.headless or self.worker):
             raise ValueError(
                 "--web-host: whoever reaches the page can send load; give --web-login-env, or keep it on this machine"
@@ -193,6 +195,6 @@ def _is_loopback(host: str) -> bool:
 
 
 _OF_LOCUST = frozenset(LocustOptions.model_fields) - frozenset(SweepOptions.model_fields) | {
-    *("out", "name", "settle", "no_progress", "quiet", "json_output", "prometheus_port"),
+    *("out", "name", "settle", "no_progress", "quiet", "json_output", "prometheus_port", "otlp_endpoint"),
 }
 """Options that a comparison has a use of its own for, or none."""

@@ -10,7 +10,8 @@ from loadgen.engine.live import LiveCounts
 from loadgen.locustio.conductor.following import Follower
 from loadgen.locustio.conductor.ladder import REPORT
 from loadgen.locustio.conductor.measured import Measured, variable_of
-from loadgen.locustio.conductor.telling import Teller
+from loadgen.locustio.conductor.stopping import nothing, on_interrupt
+from loadgen.locustio.conductor.telling import Tell
 from loadgen.options.locust import LocustOptions, comparison_of
 from loadgen.report.comparison import comparison_html, comparison_text
 from loadgen.report.comparison.charts import length_charts, load_charts, speedup_chart
@@ -19,10 +20,11 @@ from loadgen.wiring.experiment_report import ExperimentResult, experiment_result
 from loadgen.wiring.watch import Watch
 
 
-async def run_comparison(options: LocustOptions, tell: Teller, follower: Follower) -> dict[str, Any]:
+async def run_comparison(options: LocustOptions, tell: Tell, follower: Follower) -> dict[str, Any]:
     """Runs it to its end, which is told as values; raises LoadgenError where it cannot be run."""
     shown = _Display(tell, follower)
     done = await run_experiment(comparison_of(options), out=options.out, display=shown, watch=Watch(monitor=follower))
+    on_interrupt(nothing)
     follower.catch_up()
     told: dict[str, Any] = {
         "code": int(done.code),
@@ -71,7 +73,7 @@ def _reported(done: FinishedExperiment, result: ExperimentResult) -> dict[str, A
 class _Display:
     """Tells of an experiment as of a ladder: each cell is a level."""
 
-    def __init__(self, tell: Teller, follower: Follower) -> None:
+    def __init__(self, tell: Tell, follower: Follower) -> None:
         self._tell, self._follower = tell, follower
 
     def tell(self, line: str) -> None:

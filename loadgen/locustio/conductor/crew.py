@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from loadgen.core.errors import InternalError, TargetError
-from loadgen.locustio.conductor.telling import Teller
+from loadgen.locustio.conductor.telling import Tell
 from loadgen.wiring.workers.messages import FromWorker, ToWorker, decode_from_worker, encode
 
 LEAD_NS = 500_000_000
@@ -18,7 +18,7 @@ _LEVELS = count(1)
 class RemoteWorker:
     """One worker for one level."""
 
-    def __init__(self, name: str, level: int, tell: Teller) -> None:
+    def __init__(self, name: str, level: int, tell: Tell) -> None:
         self.name, self.level = name, level
         self._tell = tell
         self._heard: asyncio.Queue[str | None] = asyncio.Queue()
@@ -62,7 +62,7 @@ class RemoteCrew:
 
     lead_ns = LEAD_NS
 
-    def __init__(self, names: Sequence[str], tell: Teller) -> None:
+    def __init__(self, names: Sequence[str], tell: Tell) -> None:
         self._names, self._tell = list(names), tell
         self._workers: list[RemoteWorker] = []
         self._level = 0

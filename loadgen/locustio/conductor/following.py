@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from loadgen.adapters.prometheus.families import Labels
 from loadgen.adapters.prometheus.monitor import Monitor, WatchedRun
+from loadgen.adapters.prometheus.series import Labels
 from loadgen.core.metrics.summary import Summary
 from loadgen.core.metrics.totals import Totals
 from loadgen.core.run import Load
 from loadgen.engine.live import LiveCounts
 from loadgen.locustio.conductor.counts import counted, since
-from loadgen.locustio.conductor.telling import Teller
+from loadgen.locustio.conductor.telling import Tell
 
 _STEP_S = 0.5
 
@@ -20,7 +20,7 @@ _STEP_S = 0.5
 class Follower(Monitor):
     """A monitor that also tells of each run as it goes on, and hands on what it came to."""
 
-    def __init__(self, tell: Teller, measured: Callable[[Summary], None]) -> None:
+    def __init__(self, tell: Tell, measured: Callable[[Summary], None]) -> None:
         super().__init__()
         self._tell, self._measured = tell, measured
         self._told: dict[str, Any] = {}

@@ -11,7 +11,8 @@ from loadgen.core.analysis.ladder import DEFAULT_LADDER
 from loadgen.core.errors import ExitCode
 from loadgen.locustio.conductor.following import Follower
 from loadgen.locustio.conductor.measured import Measured, variable_of
-from loadgen.locustio.conductor.telling import Teller
+from loadgen.locustio.conductor.stopping import nothing, on_interrupt
+from loadgen.locustio.conductor.telling import Tell
 from loadgen.options.locust import LocustOptions, ladder_of, server_of
 from loadgen.report.html import sweep_html
 from loadgen.report.terminal import sweep_text
@@ -24,11 +25,12 @@ REPORT = "report.html"
 _START_TIMEOUT_S = 1200.0
 
 
-async def run_ladder(options: LocustOptions, tell: Teller, follower: Follower) -> dict[str, Any]:
+async def run_ladder(options: LocustOptions, tell: Tell, follower: Follower) -> dict[str, Any]:
     """Runs it to its end, which is told as values; raises LoadgenError where it cannot be run."""
     async with _target(options, tell) as url:
         ladder = ladder_of(options, url=url)
         done = await sweep_once(ladder, display=follower.display, watch=Watch(monitor=follower))
+    on_interrupt(nothing)
     follower.catch_up()
     ending = ending_of(done.levels, ladder, interrupted=done.interrupted)
     report = _saved_report(done)
@@ -58,7 +60,7 @@ def _saved_report(done: FinishedSweep) -> Path:
 
 
 @asynccontextmanager
-async def _target(options: LocustOptions, tell: Teller) -> AsyncIterator[str | None]:
+async def _target(options: LocustOptions, tell: Tell) -> AsyncIterator[str | None]:
     """The URL of the profile's server, started for the ladder and ended behind it; None where one runs already."""
     if options.server_profile is None:
         yield None

@@ -2,9 +2,17 @@
 
 import os
 import sys
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
+
+
+class Tell(Protocol):
+    """Says what happens."""
+
+    def __call__(self, event: str, **values: Any) -> None:
+        """An event with its values, which JSON can hold."""
+        ...
 
 
 class Teller:

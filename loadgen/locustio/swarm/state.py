@@ -44,9 +44,9 @@ class LadderState:
         return None if self.ended is None else self.ended.get("report")
 
     @property
-    def users(self) -> int:
-        """Users that stand for the level under way: requests kept in flight, and one where these are not kept."""
-        return int((self.level or {}).get("users") or 1)
+    def users(self) -> int | None:
+        """Users that stand for the level under way: the requests kept in flight; None where no number is kept."""
+        return None if self.level is None else self.level.get("users")
 
     def start(self) -> None:
         """A ladder was asked for."""

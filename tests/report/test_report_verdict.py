@@ -47,7 +47,7 @@ def test_a_run_has_one_headline(
     """Terminal and page begin with the same words; a doubt takes a warning, information does not."""
     told = replace(analysis, summary=judged(analysis.summary, *findings))
     assert run_text(told).split("  ")[0] == words
-    assert f"<p class="headline">{words}</p>" in run_html(told, manifest)
+    assert f'<p class="headline">{words}</p>' in run_html(told, manifest)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_ladder_has_one_headline(
     """As for a run, and an invalid level is named."""
     sweep = ladder(summary_of, *findings)
     assert sweep_text(sweep).split("  ")[0] == words
-    assert f"<p class="headline">{words}</p>" in sweep_html(sweep)
+    assert f'<p class="headline">{words}</p>' in sweep_html(sweep)
 
 
 def test_each_level_shows_its_own_evidence(summary_of: Callable[[int], Summary]) -> None:

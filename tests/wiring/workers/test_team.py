@@ -36,7 +36,7 @@ from loadgen.wiring.run import run_once
 from loadgen.wiring.session import open_session
 from loadgen.wiring.sweep import sweep_once
 from loadgen.wiring.watch import Watch
-from loadgen.wiring.workers.messages import Axis, Ready
+from loadgen.wiring.workers.messages import Axis, Ended, Ready, Start
 from loadgen.wiring.workers.process import WorkerProcess
 from loadgen.wiring.workers.team import Team
 from tests.fakes.scripted_transport import MemorySink
@@ -349,6 +349,46 @@ def test_a_worker_without_a_job_ends() -> None:
     assert other.stdout == (
         b'{"type":"failed","kind":"InternalError","message":"a worker was to get a job first, not Abort"}\n'
     )
+
+
+async def elsewhere(server: TruthServer, records: Path, *, clock_ahead_ns: int) -> int:
+    """Drives one worker as one on another machine is, whose wall clock is so far ahead, to start at 3 s of the run's
+    axis; by how much (ns) the server got its request later than that.
+    """
+    options = RunOptions(url=server.url, num_requests=1)
+    origin_monotonic_ns = time.monotonic_ns()
+    axis = Axis(origin_unix_ns=time.time_ns(), clock_ahead_ns=clock_ahead_ns)
+    async with open_session(options) as session:
+        asked = Asked(
+            session=session,
+            load=Load(mode=LoadMode.CONCURRENCY, concurrency=1, num_requests=1),
+            template=session.run_template(),
+            run_id=f"elsewhere{clock_ahead_ns}",
+            warmup_requests=0,
+            first_pass=0,
+        )
+        worker = await WorkerProcess.start()
+        try:
+            worker.tell(asked.job(Share(), axis=axis, records=str(records), totals=False))
+            assert isinstance(await worker.hear(), Ready)
+            worker.tell(Start(at_ns=3_000_000_000))
+            while not isinstance(await worker.hear(), Ended):
+                pass
+        finally:
+            await worker.end()
+    (received_ns,) = (each.recv_ns for each in server.log().entries if each.request_id.startswith(asked.run_id))
+    return received_ns - origin_monotonic_ns - 3_000_000_000
+
+
+@pytest.mark.slow
+def test_a_worker_on_another_machine_begins_at_the_same_moment(server: TruthServer, tmp_path: Path) -> None:
+    """Its axis is tied to the leader's by wall clocks, less what its own is ahead: here the clock is right, and is said
+    to be ahead by a second, so that the worker is a second late.
+    """
+    right = asyncio.run(elsewhere(server, tmp_path / "right", clock_ahead_ns=0))
+    assert 0 <= right < 1e9
+    late = asyncio.run(elsewhere(server, tmp_path / "late", clock_ahead_ns=1_000_000_000))
+    assert 1e9 <= late < 2e9
 
 
 @pytest.mark.slow

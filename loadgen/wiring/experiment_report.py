@@ -148,6 +148,8 @@ def _add(
     data: _ArmData, cell: PlannedCell, run: RunFolder, late_s: float | None, objectives: Mapping[str, float] | None
 ) -> None:
     stored, told = run.load_summary(), run.load_manifest()
+    for _ in run.whole_scrapes(stored):  # its figures are in the summary; whether they still have their evidence is not
+        pass
     if objectives is not None and objectives != told.slo:
         told = replace(told, slo=dict(objectives))
         stored = analyse(run.records, told, run.scrapes).summary

@@ -117,16 +117,27 @@ def test_nothing_is_left_to_resume(finished: FinishedExperiment) -> None:
 
 
 def test_damaged_cells_are_measured_again(tmp_path: Path) -> None:
-    """Finished cells whose records were cut, whose samples of the server are none, or whose runs are another's: a
-    report says which and how to go on; a resume sets them aside, says so, and measures them anew."""
-    path = experiment_file(tmp_path)
+    """Finished cells whose records were cut, whose samples of the server are none, are fewer or are gone, or whose runs
+    are another's: a report says which and how to go on; a resume sets them aside, says so, and measures them anew."""
+    path = experiment_file(tmp_path, {"baseline": little(f"busy={tmp_path / 'busy'}"), "other": little()})
     whole = run(path)
     cells = whole.folder.path / CELLS
+    scrapes = cells / "r1-baseline" / "c2" / "server.jsonl.zst"
+    kept = scrapes.read_bytes()
+    for damaged, said in (
+        (b"garbage", "expected zstd"),
+        (kept[:-6], "and it was cut"),
+        (b"", "as the summary says, found 0"),
+    ):
+        scrapes.write_bytes(damaged)
+        with pytest.raises(StoreError, match=rf"server.jsonl.zst: .*{said}.*--resume \S+ runs r1-baseline/c2 again"):
+            experiment_result(whole.folder.path)
+    scrapes.write_bytes(kept)
     records = cells / "r1-baseline" / "c1" / "records.jsonl.zst"
     records.write_bytes(records.read_bytes()[:-40])
     with pytest.raises(StoreError, match=r"measured requests.*--resume \S+ runs r1-baseline/c1 again"):
         experiment_result(whole.folder.path)
-    (cells / "r1-baseline" / "c2" / "server.jsonl.zst").write_bytes(b"garbage")
+    scrapes.write_bytes(b"garbage")
     shutil.rmtree(cells / "r1-other" / "c1")
     shutil.copytree(cells / "r1-baseline" / "c2", cells / "r1-other" / "c1")
 

@@ -4,6 +4,7 @@ import secrets as _secrets
 import time
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 from loadgen.adapters.store.files import Scrubber, load_json, reason, replace_file, save_json
@@ -120,9 +121,8 @@ class RunFolder:
         """What is wrong with the files of a run that has ended, None for nothing. Reads all of them."""
         try:
             self.load_manifest()
-            for _ in self.whole_records(self.load_summary()):
-                pass
-            for _ in self.scrapes():
+            summary = self.load_summary()
+            for _ in chain(self.whole_records(summary), self.whole_scrapes(summary)):
                 pass
         except StoreError as fault:
             return str(fault)
@@ -138,6 +138,22 @@ class RunFolder:
         Raises StoreError for a file that cannot be read or that holds something else.
         """
         yield from ScrapeReader(self.path / SCRAPES)
+
+    def whole_scrapes(self, summary: Summary) -> Iterator[Scrape]:
+        """The same, which are to be all that the summary was made of.
+
+        Raises StoreError as `scrapes` does, and at the end when some are lacking.
+        """
+        reader, found = ScrapeReader(self.path / SCRAPES), 0
+        for scrape in reader:
+            found += 1
+            yield scrape
+        if found != summary.server.scrapes or (found and reader.truncated):
+            cut = ", and it was cut" if found and reader.truncated else ""
+            raise StoreError(
+                f"{self.path / SCRAPES}: expected {summary.server.scrapes} readings of the server's pages, as the"
+                f" summary says, found {found}{cut}"
+            )
 
     def save_manifest(self, manifest: RunManifest) -> None:
         """Replaces `manifest.json`, whole or not at all."""

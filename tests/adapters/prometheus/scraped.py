@@ -64,6 +64,10 @@ class Prometheus:
         found = self._ask("query_exemplars", query=name, start=str(now - 3600), end=str(now + 60))["data"]
         return [exemplar for series in found for exemplar in series["exemplars"]]
 
+    def labels(self, series: str, label: str, **more: str) -> list[str]:
+        """The values of a label, as Grafana asks for them."""
+        return self._ask(f"label/{label}/values", **{"match[]": series}, **more)["data"]  # type: ignore[no-any-return]
+
     def wait_for(self, expression: str) -> None:
         """Returns once the expression has a result."""
         end_s = time.monotonic() + _START_S
@@ -83,22 +87,26 @@ def prometheus(
     target: str | None = None,
     histograms: Literal["native", "classic"] = "classic",
     jobs: Mapping[str, Sequence[str]] | None = None,
+    found_in: Path | None = None,
     rules: Sequence[Path] = (),
     interval_s: int = 1,
 ) -> Iterator[Prometheus]:
     """One that scrapes the target, and those of further jobs, and stores histograms of that kind.
 
-    Rules are evaluated as often as is scraped.
+    `found_in` is a file that names targets as they come. Rules are evaluated as often as is scraped.
     """
     folder.mkdir(exist_ok=True)
     targets = {**({"loadgen": [target]} if target is not None else {}), **(jobs or {})}
     every = f"{interval_s}s"
+    scraped: list[dict[str, Any]] = [
+        {"job_name": job, "static_configs": [{"targets": list(addresses)}]} for job, addresses in targets.items()
+    ]
+    if found_in is not None:
+        scraped.append({"job_name": "found", "file_sd_configs": [{"files": [str(found_in)]}]})
     config = {
         "global": {"scrape_interval": every, "scrape_timeout": every, "evaluation_interval": every},
         "rule_files": [str(path.resolve()) for path in rules],
-        "scrape_configs": [
-            {"job_name": job, "static_configs": [{"targets": list(addresses)}]} for job, addresses in targets.items()
-        ],
+        "scrape_configs": scraped,
     }
     (folder / "prometheus.yml").write_text(json.dumps(config), encoding="utf-8")
     features = ["exemplar-storage", *(["native-histograms"] if histograms == "native" else [])]

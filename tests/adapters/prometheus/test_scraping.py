@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dashboards.generator.promql import ARM, RATE, quantile
 from loadgen.adapters.store.run_folder import RunFolder
 from loadgen.core.metrics.per_request import e2el_s, tpot_s, ttft_s
 from loadgen.core.record import RequestRecord
@@ -29,6 +30,7 @@ from tests.adapters.prometheus.scraped import (
     simulator,
     watched,
 )
+from tests.dashboards.written import filled
 
 pytestmark = pytest.mark.slow
 
@@ -125,6 +127,18 @@ def test_quantiles_from_classic_histograms(run: Watched, metric: str) -> None:
     for share in SHARES:
         found = run.prometheus["classic"].value(f"histogram_quantile({share}, loadgen_{metric}_seconds_bucket)")
         assert found == pytest.approx(run.exact(metric, share), rel=0.10), (metric, share)
+
+
+@pytest.mark.parametrize(("kind", "within"), [("native", 0.02), ("classic", 0.10)])
+def test_quantiles_as_dashboards_ask_for_them(run: Watched, kind: str, within: float) -> None:
+    """One expression finds those of whichever histograms are stored; here over the whole run, not the last minutes."""
+    everything = dict.fromkeys(("server", "method", "model", "workload"), ".*")
+    for metric in METRICS:
+        for share in SHARES:
+            of_minutes = quantile(share, f"{metric}_seconds", *ARM)
+            of_all = filled(of_minutes.replace("rate(", "(").replace(RATE, ""), everything)
+            found = run.prometheus[kind].value(of_all)
+            assert found == pytest.approx(run.exact(metric, share), rel=within), (metric, share)
 
 
 def test_means_and_counts_are_exact(run: Watched) -> None:

@@ -9,7 +9,7 @@ import pytest
 from loadgen.core.errors import DataError, InternalError, StoreError
 from loadgen.core.record import FailureKind, Outcome, RequestRecord
 from loadgen.core.request import Phase
-from loadgen.core.run import ClientFacts, TimingSource
+from loadgen.core.run import ClientFacts, TimingSource, Window
 from loadgen.engine.live import LiveCounts
 from loadgen.engine.outlook import Outlook
 from loadgen.engine.runner import RunEnd
@@ -87,9 +87,25 @@ def test_a_duration_begins_with_the_first_measured_request_of_any_worker() -> No
     assert not end.interrupted
     assert end.window is not None
     assert end.window.start_ns == began_ns == team.leading.live.measuring_since_ns
+    assert [member.run.live.measuring_since_ns for member in team.members] == [began_ns] * 2
     assert end.window.end_ns - end.window.start_ns == pytest.approx(3 * S, abs=1000)
     assert max(record.sent_ns or 0 for record in team.records) < end.window.end_ns
     assert max(record.sent_ns or 0 for record in team.records) > end.window.end_ns - S // 2
+
+
+def test_a_worker_that_began_itself_hears_of_one_that_began_before() -> None:
+    """A millisecond apart, which is less than a message takes: both end by the earlier one."""
+    team = VirtualTeam(closed(2, duration_s=2.0), warmup_requests=2, answer=lambda n: chat_stream(0.13))
+
+    async def uneven(team: VirtualTeam) -> None:
+        team.members[0].transport.answer = lambda n: chat_stream(0.131)
+
+    team.execute(during=uneven)
+    first = [
+        min(each.sent_ns or 0 for each in member.sink.records if each.phase is Phase.MEASURE) for member in team.members
+    ]
+    assert first[0] > first[1]
+    assert [member.run.live.measuring_since_ns for member in team.members] == [first[1]] * 2
 
 
 def test_an_open_loop_of_a_duration_has_the_arrivals_of_one_process() -> None:
@@ -209,6 +225,30 @@ def test_the_measured_phase_moves_to_the_earliest_instant_only() -> None:
     assert leading.take(1, Began(at_ns=60)) is None
     assert leading.take(1, Began(at_ns=40)) == Measuring(at_ns=40)
     assert leading.live.measuring_since_ns == 40
+
+
+def test_a_window_ends_where_the_first_worker_stopped() -> None:
+    """Each got word of an interrupt at its own moment. In a closed loop a worker that had run out leaves none."""
+    began, later = Window(start_ns=50, end_ns=800, kind="duration"), Window(start_ns=50, end_ns=900, kind="duration")
+    for load, last, expected in (
+        (closed(2, duration_s=1.0), later, began),
+        (closed(2, duration_s=1.0), None, None),
+        (at_rate(2.0, duration_s=1.0), None, began),
+    ):
+        leading = Leading(load, workers=2, warmup_requests=0, data=Ready(requests=1))
+        leading.take(0, Began(at_ns=50))
+        leading.take(0, ended(window=began))
+        leading.take(1, ended(window=last))
+        assert leading.result({}).window == expected
+
+
+def test_nothing_is_given_up_for_a_worker_that_has_not_told() -> None:
+    """It may have got an answer."""
+    leading = Leading(closed(2), workers=2, warmup_requests=0, data=Ready(requests=1))
+    refused = Progress(counts=LiveCounts(), outlook=Outlook(refused=20))
+    assert leading.take(0, refused) is None
+    assert leading.take(1, Progress(counts=LiveCounts(), outlook=Outlook())) == Stop(reason="refused")
+    assert leading.take(0, refused) is None, "it is told once"
 
 
 def test_why_a_run_cannot_be_done() -> None:

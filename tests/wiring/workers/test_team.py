@@ -144,11 +144,11 @@ def counts_on(monitor: Monitor) -> dict[tuple[str, str], float]:
 
 
 class Command:
-    """`loadgen run` with two workers for ten seconds, under way."""
+    """`loadgen run` with two workers for a minute, under way."""
 
     def __init__(self, server: TruthServer, out: Path, *more: object) -> None:
         self.out = out
-        arguments = ("--url", server.url, "--workers", 2, "--concurrency", 4, "--duration", "10s", "--no-progress")
+        arguments = ("--url", server.url, "--workers", 2, "--concurrency", 4, "--duration", "60s", "--no-progress")
         line = [sys.executable, "-m", "loadgen", "run", *map(str, (*arguments, *more)), "--out", str(out)]
         self.process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         until(lambda: len(self.sent_by()) == 2 and min(self.sent_by()) > 0)

@@ -6,7 +6,8 @@ from hashlib import file_digest
 from typing import Any
 
 from loadgen.adapters.profiles.files import find_profile
-from loadgen.core.comparison.ratio import MIN_PAIRED_REQUESTS
+from loadgen.core.comparison.gates import Limit, never_kept, parse_gate
+from loadgen.core.comparison.ratio import MIN_PAIRED_REQUESTS, MIN_REQUESTS
 from loadgen.core.errors import ConfigError, DataError
 from loadgen.core.experiment.estimate import Estimate, Expected, estimate
 from loadgen.core.experiment.plan import Plan, PlannedArm, PlannedLevel, make_plan
@@ -71,6 +72,10 @@ def planned_over(workload: Workload, experiment: ExperimentFile) -> PlannedExper
     """The same over the file's data, which is open already."""
     facts = workload.source.facts
     levels = tuple(_levels(experiment, workload))
+    for level in levels:
+        for gate in map(parse_gate, experiment.gates):
+            if (why := never_kept(gate, level.load.num_requests or 0)) is not None:
+                raise ConfigError(f"gates: at {level.name} {why}")
     plan = make_plan(
         experiment.name,
         arms=experiment.planned_arms(),
@@ -115,11 +120,9 @@ def _levels(experiment: ExperimentFile, workload: Workload) -> Iterator[PlannedL
 
 def _requests(experiment: ExperimentFile, workload: Workload, level: float, *, concurrency: int | None) -> int:
     """As asked, else one pass over the data, else enough for the level."""
-    asked, duration_s = experiment.level.requests_at(level), experiment.level.duration
+    asked = experiment.level.requests_at(level)
     if asked is not None:
         return asked
-    if duration_s is not None:  # of rates: requests a second times seconds
-        return max(1, round(level * duration_s))
     by_default = default_requests(workload, experiment.session_options(), concurrency)
     return workload.source.facts.requests if by_default is None else by_default
 
@@ -268,6 +271,7 @@ def _notes(experiment: ExperimentFile, plan: Plan, found: Estimate, facts: Trace
             yield f"{named}: these run all the time and all at once, whatever `servers` says"
     yield from unequal_profiles(experiment)
     yield from _on_counts(plan)
+    yield from _on_gates(experiment, plan)
     most = max(level.load.num_requests or 0 for level in plan.levels)
     if facts.format != "synthetic" and most > facts.requests:
         yield f"{facts.name}: has {facts.requests} requests, and a level takes {most}; repeats are marked as such"
@@ -283,6 +287,14 @@ def _on_counts(plan: Plan) -> Iterator[str]:
             yield f"{', '.join(few)}: too few requests to compare {statistic}, which takes {least}"
     if short := [level.name for level in plan.levels if _is_short(level)]:
         yield f"{', '.join(short)}: less than two requests for each slot are little but beginning and end"
+
+
+def _on_gates(experiment: ExperimentFile, plan: Plan) -> Iterator[str]:
+    """Which gates will be decided by chance more than by the servers."""
+    for gate in map(parse_gate, experiment.gates):
+        least = MIN_REQUESTS.get(gate.metric.rpartition(".")[2], 0) if gate.kind is Limit.RELATIVE else 0
+        if few := [level.name for level in plan.levels if (level.load.num_requests or 0) < least]:
+            yield f"{', '.join(few)}: gate {gate.text!r} is held against much chance, as its ratio takes {least} requests"
 
 
 def _is_short(level: PlannedLevel) -> bool:

@@ -335,6 +335,11 @@ def test_constant_spacing_can_be_stored(tmp_path: Path) -> None:
         ("repeats: 2", "gates: [tpot_s.mean]", r":21: gates\.0: gate 'tpot_s.mean', column 12: expected one of > <"),
         ("repeats: 2", "gates:\n  - tpot_s.p99 > 1.05x\n  - tpot > 1.1x", r":23: gates\.1: .*column 1: tpot is not"),
         ("repeats: 2", "gates: [ttft_s.p50 > 50]", r":21: gates\.0: .*column 16: ttft_s\.p50 is a time: expected its"),
+        (
+            "repeats: 2",
+            "gates:\n  - ttft_s.p95 < 9s\n  - tpot_s.p99 > 1x",
+            r":23: gates\.1: at level 1 'tpot_s.p99 > 1x' can n",
+        ),
         ("repeats: 2", "gates: tpot_s.p99 > 1.05x", r":21: gates: input should be a valid tuple"),
         ("repeats: 2", "losslessness: greedy", r"mine\.yaml:21: losslessness: expected workload\.temperature of 0"),
         ("repeats: 2", "noise: none\nlosslessness: sampled", r":22: losslessness: expected noise: aa beside it"),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from loadgen.core.errors import DataError
+from loadgen.core.errors import ConfigError, DataError
 from loadgen.options.experiment import load_experiment
 from loadgen.options.predict import PredictOptions
 from loadgen.wiring.experiment_plan import PlannedExperiment, planned
@@ -158,6 +158,11 @@ def test_arms_say_how_their_servers_come_to_run(tmp_path: Path) -> None:
         ("arms:", "noise: none\narms:", "the baseline is not compared with itself"),
         ("arms:", "budget: 1s\narms:", "will not be run: it should take"),
         ("600", "499", "c1, c16: too few requests to compare p99, which takes 500"),
+        (
+            "level: {num_requests: 600}",
+            "gates: [tpot_s.p99 > 1.05x, tpot_s.p99 > 9s, icl_s.p99 > 9s]\nlevel: {num_requests: 499}",
+            "c1, c16: gate 'tpot_s.p99 > 1.05x' is held against much chance, as its ratio takes 500 requests",
+        ),
         ("600", "31", "c16: less than two requests for each slot"),
         (f"baseline: {{{SIM}}}", "baseline: {url: 'http://h'}", "baseline: what runs already is not started anew"),
         (
@@ -172,6 +177,17 @@ def test_what_people_should_know_first(tmp_path: Path, line: str, instead: str, 
     assert plan_of(WHOLE, tmp_path).notes == ()
     assert line in WHOLE
     assert any(each.startswith(note) for each in plan_of(WHOLE.replace(line, instead), tmp_path).notes)
+
+
+def test_a_gate_that_the_data_cannot_carry_is_refused(tmp_path: Path) -> None:
+    """Where the file leaves the number of requests to the data, that is seen as soon as it is read."""
+    (tmp_path / "p.jsonl").write_text(PROMPTS * 40)
+    text = FILE.replace("level: {num_requests: 600}", "gates: [tpot_s.p99 > 1.05x]")
+    with pytest.raises(
+        ConfigError, match=r"gates: at c1 'tpot_s.p99 > 1.05x' can never be kept: 80 requests have no p99"
+    ):
+        plan_of(text, tmp_path)
+    assert plan_of(text.replace("p99", "p95"), tmp_path).plan.levels[0].load.num_requests == 80
 
 
 def test_two_running_servers_and_short_data_are_said(tmp_path: Path) -> None:

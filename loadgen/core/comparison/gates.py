@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from operator import ge, gt, le, lt
 
-from loadgen.core.comparison.metric_pair import METRICS, STATISTICS, MetricPair, is_share, is_time
+from loadgen.core.comparison.metric_pair import METRICS, POOLED, STATISTICS, MetricPair, is_share, is_time
 from loadgen.core.errors import ConfigError
 from loadgen.core.stats.quantiles import PERCENTILES
 
@@ -76,6 +76,18 @@ def parse_gate(text: str, *, certain: bool = False) -> Gate:
             text, unit_place, "expected a limit relative to the baseline, 1.05x or +5%: only a ratio has an interval"
         )
     return Gate(text=text.strip(), metric=metric, operator=operator, limit=limit, kind=kind, certain=certain)
+
+
+def never_kept(gate: Gate, requests: int) -> str | None:
+    """Why the gate would fail whatever happens, with so many requests: its percentile has no value. None when it has.
+
+    Gaps between events are pooled, and one request has many of them.
+    """
+    name, _, statistic = gate.metric.rpartition(".")
+    least = PERCENTILES[statistic][1] if statistic in PERCENTILES and name not in POOLED else 1
+    if requests >= least:
+        return None
+    return f"{gate.text!r} can never be kept: {requests} requests have no {statistic}, which takes {least}"
 
 
 def judged(

@@ -7,6 +7,9 @@ from loadgen.core.stats.bootstrap import Estimate
 STATISTICS = ("mean", "p50", "p90", "p95", "p99")
 LATENCIES = ("ttft_s", "ttft_from_due_s", "ttfo_s", "tpot_s", "icl_s", "itl_s", "e2el_s", "e2el_from_due_s")
 
+POOLED = ("icl_s", "itl_s")
+"""Those of gaps between events, whatever request they are of."""
+
 GUIDELLM_TIMES = ("guidellm.time_per_output_token_s", "guidellm.inter_token_latency_s")
 
 METRICS = (

@@ -21,7 +21,9 @@ MIN_PAIRED_REQUESTS = {"mean": 10, "p50": 50, "p99": 500}
 METRICS = (*(f"{name}.{statistic}" for name in LATENCIES for statistic in MIN_PAIRED_REQUESTS), *RATES)
 """What an experiment compares, by name."""
 
-_LEAST = MIN_PAIRED_REQUESTS | {"p90": 100, "p95": 200}
+MIN_REQUESTS = MIN_PAIRED_REQUESTS | {"p90": 100, "p95": 200}
+"""The same of every statistic that two runs may be compared by."""
+
 _SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 
@@ -78,7 +80,7 @@ def ratio(baseline: Sequence[Cell], arm: Sequence[Cell], metric: str) -> Ratio |
     if is_rate and not closed_loop and len(arm) == 1:
         return None
     kept = np.logical_and.reduce([_has_value(cell, name) for cell in cells])
-    if np.count_nonzero(kept) < _LEAST[statistic or "mean"]:
+    if np.count_nonzero(kept) < MIN_REQUESTS[statistic or "mean"]:
         return None
     found = [[_statistic(cell, metric, kept) for cell in side] for side in sides]
     known = [[each for each in side if each is not None] for side in found]
@@ -107,7 +109,7 @@ def unpaired_ratio(baseline: Cell, arm: Cell, metric: str) -> Ratio | None:
     if name in RATES and not (baseline.closed_loop and arm.closed_loop):
         return None
     kept = [_has_value(cell, name) for cell in (baseline, arm)]
-    if min(map(np.count_nonzero, kept)) < _LEAST[statistic or "mean"]:
+    if min(map(np.count_nonzero, kept)) < MIN_REQUESTS[statistic or "mean"]:
         return None
     first, second = (_statistic(cell, metric, has) for cell, has in zip((baseline, arm), kept, strict=True))
     if first is None or second is None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from loadgen.core.comparison.cell import RATES
 from loadgen.core.comparison.gates import Gate, JudgedGate, judged
-from loadgen.core.comparison.metric_pair import METRICS, MetricPair, name_of, pair
+from loadgen.core.comparison.metric_pair import METRICS, POOLED, MetricPair, name_of, pair
 from loadgen.core.comparison.ratio import Ratio, ratio, unpaired_ratio
 from loadgen.core.comparison.side import Side, Source, side_of_repeats
 from loadgen.core.comparison.workload import Difference, differences
@@ -17,7 +17,6 @@ from loadgen.core.run import LoadMode
 
 COMPARE_SCHEMA = "loadgen.compare/1"
 
-_GAPS = ("icl_s", "itl_s")
 _OF_OBJECTIVES = ("goodput_rps", "attainment_ratio")
 _DIGEST_SHOWN = 12
 _OF_ACCEPTANCE = ("acceptance_length", "acceptance_ratio")
@@ -265,7 +264,7 @@ def withheld(baseline: Side, side: Side) -> Iterator[tuple[str, str]]:
     """Metrics that mean something else in the two runs, with the reason."""
     speculate = [each.speculates for each in (baseline, side)]
     if True in speculate and speculate != [True, True]:
-        for name in _GAPS:
+        for name in POOLED:
             yield name, "an event of speculative decoding is a step, not a token, and only one of the runs speculates"
     if None not in (baseline.objectives, side.objectives) and baseline.objectives != side.objectives:
         for name in _OF_OBJECTIVES:

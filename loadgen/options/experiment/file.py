@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 
 from loadgen.adapters.servers.redaction import without_secrets
 from loadgen.adapters.yaml_file import FieldError, load_yaml, validated
-from loadgen.core.comparison.gates import parse_gate
+from loadgen.core.comparison.gates import never_kept, parse_gate
 from loadgen.core.errors import ConfigError
 from loadgen.core.experiment.plan import Order, PlannedArm, Role
 from loadgen.core.request import Endpoint
@@ -137,6 +137,7 @@ class ExperimentFile(Section):
             )
         if self.explain == "forced":
             self._check_forced()
+        self._check_gates()
         return self
 
     @property
@@ -206,6 +207,13 @@ class ExperimentFile(Section):
                 )
         if len(self.arms) == 1 and self.noise == "none":
             raise FieldError("expected a second arm, or noise: aa to compare the baseline with itself", "arms")
+
+    def _check_gates(self) -> None:
+        for level in (*(self.load.concurrency or ()), *(self.load.request_rate or ())):
+            requests = self.level.requests_at(level)
+            for place, text in enumerate(self.gates):
+                if requests is not None and (why := never_kept(parse_gate(text), requests)) is not None:
+                    raise FieldError(f"at level {level:g} {why}", "gates", place)
 
     def _check_forced(self) -> None:
         if not self.workload.ignore_eos:

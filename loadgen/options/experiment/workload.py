@@ -83,5 +83,7 @@ class LevelSection(Section):
         return self
 
     def requests_at(self, level: float) -> int | None:
-        """Measured requests that the file names for a level."""
+        """Measured requests that the file names for a level; None where it leaves that to the data."""
+        if self.duration is not None:  # of rates: requests a second times seconds
+            return max(1, round(level * self.duration))
         return self.num_requests_by_level.get(level, self.num_requests)

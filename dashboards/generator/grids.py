@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from dashboards.generator.panels import Panel, Query, asking, defaults_of, ref
+from dashboards.generator.panels import Json, Panel, Query, asking, defaults_of, ref
 
 COLUMNS = {
     "server": "Server",
@@ -48,11 +48,8 @@ def by_level(
         defaults["min"] = minimum
     body = asking("barchart", title, description, defaults, options, (Query(expr=expr),), form="table", instant=True)
     body["transformations"] = [
-        {
-            "id": "convertFieldType",
-            "options": {"conversions": [{"targetField": row, "destinationType": "number"}], "fields": {}},
-        },
-        {"id": "sortBy", "options": {"fields": {}, "sort": [{"field": row, "desc": False}]}},
+        *_by_number(row),
+        _converted(row, "string"),  # bars stand on words
         {
             "id": "groupingToMatrix",
             "options": {"columnField": column, "rowField": row, "valueField": "Value", "emptyValue": "null"},
@@ -98,19 +95,19 @@ def table(
                 "renameByName": {**labels, **renamed},
             },
         },
-        *(
-            [
-                {
-                    "id": "convertFieldType",
-                    "options": {
-                        "conversions": [{"targetField": labels["level"], "destinationType": "number"}],
-                        "fields": {},
-                    },
-                },
-                {"id": "sortBy", "options": {"fields": {}, "sort": [{"field": labels["level"], "desc": False}]}},
-            ]
-            if "level" in labels
-            else []
-        ),
+        *(_by_number(labels["level"]) if "level" in labels else []),
     ]
     return Panel(width=width, height=height, body=body)
+
+
+def _by_number(column: str) -> list[Json]:
+    """Rows in the order of a label that is a number."""
+    return [
+        _converted(column, "number"),
+        {"id": "sortBy", "options": {"fields": {}, "sort": [{"field": column, "desc": False}]}},
+    ]
+
+
+def _converted(column: str, kind: str) -> Json:
+    conversion = {"targetField": column, "destinationType": kind}
+    return {"id": "convertFieldType", "options": {"conversions": [conversion], "fields": {}}}

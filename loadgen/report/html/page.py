@@ -38,7 +38,8 @@ def page(*, title: str, header: str, main: str, charts: Iterable[Chart], raw: Ma
     """A whole page: the parts are HTML already, `raw` is what can be copied as JSON."""
     style = _resource("vendor/uplot/uPlot.min.css") + "\n" + _resource("page/page.css")
     licence = _resource("vendor/uplot/LICENSE").replace("*/", "* /")
-    script = f"/*\n{licence}*/\n{_resource('vendor/uplot/uPlot.iife.min.js')}\n{_resource('page/page.js')}"
+    code = (_resource(name) for name in ("vendor/uplot/uPlot.iife.min.js", "page/chart.js", "page/page.js"))
+    script = "\n".join((f"/*\n{licence}*/", *code))
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:;"
         " base-uri 'none'; form-action 'none'"

@@ -294,7 +294,7 @@ def _on_gates(experiment: ExperimentFile, plan: Plan) -> Iterator[str]:
     for gate in map(parse_gate, experiment.gates):
         least = MIN_REQUESTS.get(gate.metric.rpartition(".")[2], 0) if gate.kind is Limit.RELATIVE else 0
         if few := [level.name for level in plan.levels if (level.load.num_requests or 0) < least]:
-            yield f"{', '.join(few)}: gate {gate.text!r} is held against much chance, as its ratio takes {least} requests"
+            yield f"{', '.join(few)}: gate {gate.text!r} is held against much chance: its ratio takes {least} requests"
 
 
 def _is_short(level: PlannedLevel) -> bool:

@@ -161,7 +161,7 @@ def test_arms_say_how_their_servers_come_to_run(tmp_path: Path) -> None:
         (
             "level: {num_requests: 600}",
             "gates: [tpot_s.p99 > 1.05x, tpot_s.p99 > 9s, icl_s.p99 > 9s]\nlevel: {num_requests: 499}",
-            "c1, c16: gate 'tpot_s.p99 > 1.05x' is held against much chance, as its ratio takes 500 requests",
+            "c1, c16: gate 'tpot_s.p99 > 1.05x' is held against much chance: its ratio takes 500 requests",
         ),
         ("600", "31", "c16: less than two requests for each slot"),
         (f"baseline: {{{SIM}}}", "baseline: {url: 'http://h'}", "baseline: what runs already is not started anew"),

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -86,21 +86,19 @@ def prometheus(
     *,
     target: str | None = None,
     histograms: Literal["native", "classic"] = "classic",
-    jobs: Mapping[str, Sequence[str]] | None = None,
     found_in: Path | None = None,
     rules: Sequence[Path] = (),
     interval_s: int = 1,
 ) -> Iterator[Prometheus]:
-    """One that scrapes the target, and those of further jobs, and stores histograms of that kind.
+    """One that scrapes the target, and stores histograms of that kind.
 
-    `found_in` is a file that names targets as they come. Rules are evaluated as often as is scraped.
+    `found_in` is a file that names further targets as they come. Rules are evaluated as often as is scraped.
     """
     folder.mkdir(exist_ok=True)
-    targets = {**({"loadgen": [target]} if target is not None else {}), **(jobs or {})}
     every = f"{interval_s}s"
-    scraped: list[dict[str, Any]] = [
-        {"job_name": job, "static_configs": [{"targets": list(addresses)}]} for job, addresses in targets.items()
-    ]
+    scraped: list[dict[str, Any]] = []
+    if target is not None:
+        scraped.append({"job_name": "loadgen", "static_configs": [{"targets": [target]}]})
     if found_in is not None:
         scraped.append({"job_name": "found", "file_sd_configs": [{"files": [str(found_in)]}]})
     config = {

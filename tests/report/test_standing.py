@@ -184,7 +184,7 @@ def test_the_page_says_what_to_run_before_its_doubts() -> None:
     """In one sentence beneath the verdict, and over the table of levels again; without an arm there is none."""
     comparison = compared(again=slower(ladder(AGAIN, PLAIN_MS), 16, ttft=3.0))
     page = comparison_html(comparison)
-    answer = "<b>So run</b> at 1 to 16 EAGLE-3 (k = 3).</p>"
+    answer = "<b>So run</b>, by concurrency: at 1 to 16 EAGLE-3 (k = 3).</p>"
     assert page.count(answer) == 2
     assert page.index("✓ Valid, but") < page.index(answer) < page.index("second start over first")
     assert page.index('id="run">') < page.rindex(answer) < page.index('aria-label="Choices"')

@@ -100,7 +100,8 @@ def _named(title: str, comparison: ArmsComparison, *, alone: bool) -> str:
 
 def _answer(comparison: ArmsComparison) -> str:
     """What to run, in one sentence; nothing without an arm."""
-    return f"<b>So run</b> {page.esc(advice(comparison))}." if comparison.arms else ""
+    by = variable_text(comparison.variable)
+    return f"<b>So run</b>, by {page.esc(by)}: {page.esc(advice(comparison))}." if comparison.arms else ""
 
 
 def _part(comparison: ArmsComparison, place: int, *, alone: bool) -> tuple[str, list[Chart]]:

@@ -135,8 +135,10 @@ def bound_table(comparison: ArmsComparison) -> TextTable:
             "combined": "if each step took the longer of a lookup's and the drafter's drafts, by the model: charged for"
             " the lookup alone / for the drafter where it is used / for the drafter on every step",
             "E2EL": "as measured, of whole requests",
-            "E2EL by TPOT": "what the speedup of TPOT alone makes of whole requests, the prompt as before",
-            "E2EL at best": "if decoding took no time",
+            "E2EL by TPOT": "what the speedup of TPOT alone makes of whole requests, the wait for the first token as"
+            " before",
+            "E2EL at best": "if decoding took no time, that wait as before: an arm that shortens it as well may pass"
+            " this",
         },
     )
     return _without_empty(table)

@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 from loadgen.adapters.prometheus.backfill import FinishedRun, backfill
+from loadgen.adapters.prometheus.capacity import EndedSearch
 from loadgen.core.record import RequestRecord
 from tests.adapters.prometheus.pages import LABELS
 from tests.core.analysis.factory import S, analysed, answered, manifest
+from tests.core.capacity.made import made_run, search, searched
 
 BEGAN_S = 1_767_225_600
 INFO = {"command": "sweep", "run_id": "sweep-1", "version": "0"}
@@ -21,12 +23,12 @@ def finished(records: list[RequestRecord], *, after_s: int = 0) -> FinishedRun:
     return FinishedRun(labels=LABELS, manifest=facts, summary=analysed(records).summary, records=lambda: iter(records))
 
 
-def samples(*runs: FinishedRun) -> dict[str, dict[float, float]]:
+def samples(*runs: FinishedRun, ended: EndedSearch | None = None) -> dict[str, dict[float, float]]:
     """Values by time and series, without the common labels. Every family and every series is in one piece.
 
     Read here, since the library's parser takes a series' second sample for a duplicate of the first.
     """
-    lines = "".join(backfill(runs, INFO)).splitlines()
+    lines = "".join(backfill(runs, INFO, ended)).splitlines()
     assert lines.pop() == "# EOF"
     families = [line.split()[2] for line in lines if line.startswith("# TYPE")]
     assert len(families) == len(set(families))
@@ -70,6 +72,17 @@ def test_runs_follow_each_other_whatever_their_order() -> None:
     completed = samples(finished(records, after_s=100), finished(records))['loadgen_requests_total,outcome="completed"']
     assert list(completed) == sorted(completed)
     assert list(completed.values()) == [0, 2, 3, 0, 2, 3]
+
+
+def test_a_search_is_told_at_its_end() -> None:
+    """Once, beside its probes: when it ended and what it came to."""
+    asked = search(most=4)
+    result = searched(asked, lambda _: made_run(200, 200))
+    ended = EndedSearch(labels=LABELS, search=asked, result=result, ended_unix_s=BEGAN_S + 9.5)
+    found = samples(finished([answered(0)]), ended=ended)
+    assert found['loadgen_capacity_level,variable="concurrency"'] == {BEGAN_S + 9.5: 4}
+    assert found['loadgen_capacity_ended_timestamp_seconds,variable="concurrency"'] == {BEGAN_S + 9.5: BEGAN_S + 9.5}
+    assert "loadgen_capacity_level" not in "".join(samples(finished([answered(0)])))
 
 
 @pytest.mark.slow

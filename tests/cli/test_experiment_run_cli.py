@@ -97,7 +97,8 @@ def test_a_failed_arm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 @pytest.mark.slow
 def test_a_disk_that_is_full(tmp_path: Path) -> None:
-    """Exit code 2 with the file, no server is left, and what was measured stays to go on from.
+    """Exit code 2 with the file, no server is left, and what was measured stays to go on from; of an experiment that
+    could not even begin nothing stays.
 
     Where only the page of the report has no room, the report is printed all the same.
     """
@@ -114,6 +115,10 @@ def test_a_disk_that_is_full(tmp_path: Path) -> None:
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes)),
         )
 
+    first = limited(1_000)
+    assert first.returncode == 2
+    assert re.search(r"^loadgen: .*/experiment.json: cannot be written: File too large$", first.stderr, re.MULTILINE)
+    assert list((tmp_path / "out").iterdir()) == []
     manifest = 7_000  # more than the manifest of a cell has, less than its summary
     full = limited(manifest)
     assert full.returncode == 2

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
@@ -31,6 +31,8 @@ pytestmark = pytest.mark.slow
 START_S, END_S = 60.0, 20.0
 STOP = signal.Signals[image_of("simulator")["STOPSIGNAL"]]
 LOADGEN = str(Path(sys.executable).with_name("loadgen"))
+NO_NAMESPACES = ("Operation not permitted", "Function not implemented", "Invalid argument", "No space left on device")
+"""Forbidden, unknown to the kernel, or none allowed."""
 SEEN_UP = "max_over_time(up[5m])"  # a busy machine may miss one scrape
 SAME_ON_A_GPU = "gpu5-eagle3"
 """A server that is to be known by what it is, not by its GPU; the simulated one of that method stands in."""
@@ -179,21 +181,35 @@ def test_as_process_1_it_ends_when_it_is_asked_to(serves: bool) -> None:
 
 
 def prometheus() -> str:
-    """The real one. CI has to have it."""
+    """The real one."""
     found = shutil.which("prometheus")
     if found is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("there is no prometheus: install Debian's package")
-        pytest.skip("there is no prometheus")
+        absent("there is no prometheus: install Debian's package")
     return found
 
 
 def namespaces(*flags: str) -> list[str]:
-    """What runs a command in namespaces of its own, which takes Linux and the right to."""
-    line = ["unshare", *flags]
-    if shutil.which("unshare") is None or subprocess.run([*line, "true"], capture_output=True).returncode:
-        pytest.skip("no namespaces here")
+    """What runs a command in namespaces of its own, for whoever is not root in one in which he is.
+
+    Where the system has none to give, that is certain by what it says; whatever else goes wrong is a failure.
+    """
+    if shutil.which("unshare") is None:
+        absent("there is no unshare, as on anything but Linux")
+    line = ["unshare", *(() if os.geteuid() == 0 else ("--user", "--map-root-user")), *flags]
+    tried = subprocess.run(
+        [*line, "true"], capture_output=True, text=True, timeout=30, env={**os.environ, "LC_ALL": "C"}
+    )
+    if tried.returncode:
+        assert any(said in tried.stderr for said in NO_NAMESPACES), tried.stderr
+        absent(f"no namespaces here: {tried.stderr.strip()}")
     return line
+
+
+def absent(what: str) -> NoReturn:
+    """This machine cannot show it. CI has to be able to."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(what)
+    pytest.skip(what)
 
 
 def placed(word: str, places: dict[str, str]) -> str:

@@ -22,10 +22,12 @@ from benchmarks.crossover import (
     true_speedup,
 )
 from loadgen.cli.app import run_command_line
+from loadgen.core.comparison.arms import ArmsComparison
 from loadgen.wiring.experiment_report import experiment_result
 from tests.wiring.virtual_experiments import Chance, virtual_experiment
 
 STEEP = CROSSOVERS[0]
+ATTEMPTS = 3
 
 
 @cache
@@ -84,10 +86,21 @@ def test_the_same_seed_is_the_same_experiment(tmp_path: Path) -> None:
 def test_in_real_time_the_command_finds_it_too(tmp_path: Path) -> None:
     """Through servers, transport and client: the crossover of the model lies within what the report says of it.
 
-    On a machine that was too busy to keep the servers' time the report says so, and its crossover is that machine's.
+    A machine too busy to keep the servers' time measures its own lateness, which the report says. Then it is tried
+    again; one that is busy each time cannot show it, and that is no success.
     """
+    ladder = next(filter(None, (punctual(tmp_path, attempt) for attempt in range(ATTEMPTS))), None)
+    assert ladder is not None, f"the simulated servers were late in each of {ATTEMPTS} attempts: the machine is busy"
+    found = ladder.arms[0].crossover
+    assert found is not None
+    assert found.level is not None
+    assert (found.low or 0) <= steep_truth() <= (found.high or math.inf)
+
+
+def punctual(folder: Path, attempt: int) -> ArmsComparison | None:
+    """What the experiment comes to in real time; None where its servers were late."""
     path = experiment_file(
-        tmp_path,
+        folder,
         1,
         {"baseline": SERVER, "arm": SERVER | EAGLE3},
         (8, 32),
@@ -95,14 +108,10 @@ def test_in_real_time_the_command_finds_it_too(tmp_path: Path) -> None:
         repeats=2,
         cooldown=0,
     )
-    out = tmp_path / "out"
+    out = folder / f"attempt-{attempt}"
     assert run_command_line(["experiment", "run", str(path), "--out", str(out), "--quiet"]) in (0, 3)
-    (folder,) = out.iterdir()
-    (ladder,) = experiment_result(folder).ladders
+    (result,) = out.iterdir()
+    (ladder,) = experiment_result(result).ladders
     levels = [level for arm in ladder.ladders for level in arm.levels]
-    if any(finding.kind == "simulator_late" for level in levels for finding in level.measurement.findings):
-        pytest.skip("the simulated servers were late: this machine is busy with something else")
-    found = ladder.arms[0].crossover
-    assert found is not None
-    assert found.level is not None
-    assert (found.low or 0) <= steep_truth() <= (found.high or math.inf)
+    late = any(finding.kind == "simulator_late" for level in levels for finding in level.measurement.findings)
+    return None if late else ladder

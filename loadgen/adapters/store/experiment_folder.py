@@ -7,6 +7,7 @@ run folders of its levels. One process at a time works in it: whoever holds `loc
 
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -122,14 +123,21 @@ class ExperimentFolder:
 
     @classmethod
     def create(cls, path: Path, manifest: ExperimentManifest) -> "ExperimentFolder":
-        """Makes the folder with the manifest in it. Raises StoreError when it is there already or cannot be made."""
+        """Makes the folder with the manifest in it. Raises StoreError when it is there already or cannot be made.
+
+        Where the manifest cannot be written, on a full disk, nothing of the folder stays.
+        """
         try:
             path.mkdir(parents=True)
             (path / CELLS).mkdir()
         except OSError as fault:
             raise StoreError(f"{path}: cannot be created: {reason(fault)}") from fault
         folder = cls(path)
-        folder.save_manifest(manifest)
+        try:
+            folder.save_manifest(manifest)
+        except StoreError:
+            shutil.rmtree(path, ignore_errors=True)
+            raise
         return folder
 
     @classmethod
@@ -156,10 +164,11 @@ class ExperimentFolder:
             except OSError:
                 file.seek(0)
                 raise StoreError(f"{self.path}: process {file.read().strip()} is at work on this experiment") from None
-            file.truncate(0)
-            file.truncate(0)
-            file.write(f"{os.getpid()}\n")
-            file.flush()
+            try:
+                os.ftruncate(file.fileno(), 0)
+                os.write(file.fileno(), f"{os.getpid()}\n".encode())
+            except OSError as fault:
+                raise StoreError(f"{path}: cannot be written: {reason(fault)}") from fault
             yield
 
     def save_manifest(self, manifest: ExperimentManifest) -> None:

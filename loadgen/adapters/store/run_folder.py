@@ -3,6 +3,7 @@
 import secrets as _secrets
 import time
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -54,7 +55,12 @@ class RunFolder:
         except OSError as fault:
             raise StoreError(f"{folder.path}: cannot be created: {reason(fault)}") from fault
         probe = folder.path / ".probe"
-        replace_file(probe, bytes(4096))
+        try:
+            replace_file(probe, bytes(4096))
+        except StoreError:
+            with suppress(OSError):
+                folder.path.rmdir()
+            raise
         probe.unlink()
         return folder
 

@@ -22,6 +22,7 @@ from loadgen.service.routes import (
     keys,
     operations,
     options,
+    page,
     results,
     runs,
     schedules,
@@ -35,6 +36,7 @@ LOG = logging.getLogger("loadgen.service")
 _ROUTERS = (
     *(runs.router, runs.experiments, events.router, results.router, compare.router, options.router),
     *(schedules.router, baselines.router, history.router, webhooks.router, keys.router, operations.router),
+    page.router,
 )
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",

@@ -19,13 +19,19 @@ _TYPES = {
     "html": "text/html; charset=utf-8",
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
+    "mjs": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
 }
 _OF_REPORTS = {
     "report.css": "page/page.css",
+    "chart.js": "page/chart.js",
     "uPlot.js": "vendor/uplot/uPlot.iife.min.js",
     "uPlot.css": "vendor/uplot/uPlot.min.css",
     "uPlot-licence.txt": "vendor/uplot/LICENSE",
+}
+_VENDORED = {
+    "vendor/js-yaml.mjs": "vendor/js-yaml/js-yaml.esm.min.mjs",
+    "vendor/js-yaml-licence.txt": "vendor/js-yaml/LICENSE",
 }
 _SHELL = "shell.html"
 
@@ -53,8 +59,9 @@ def _found() -> Iterator[tuple[str, _File]]:
         for path in folder.iterdir():
             if path.is_file():
                 yield prefix + path.name, _file(path)
-    for name, place in _OF_REPORTS.items():
-        yield name, _file(reports.joinpath(place))
+    for folder, names in ((own, _VENDORED), (reports, _OF_REPORTS)):
+        for name, place in names.items():
+            yield name, _file(folder.joinpath(place))
 
 
 _FILES = dict(_found())

@@ -75,24 +75,6 @@ def metric_variable(name: str, label: str, series: str, *, of: str | None = None
     return variable
 
 
-def custom(name: str, label: str, values: dict[str, str]) -> Json:
-    """One of the given values, by what each is called; the first at first."""
-    options = [
-        {"text": text, "value": value, "selected": place == 0} for place, (text, value) in enumerate(values.items())
-    ]
-    return {
-        "name": name,
-        "label": label,
-        "type": "custom",
-        "query": ",".join(f"{text} : {value}" for text, value in values.items()),
-        "options": options,
-        "current": {"text": options[0]["text"], "value": options[0]["value"]},
-        "multi": False,
-        "includeAll": False,
-        "hide": 0,
-    }
-
-
 def annotation(name: str, expr: str, title: str, color: str, *, text: str = "", shown: bool = True) -> Json:
     """Marks for as long as an expression has a value other than 0."""
     return {

@@ -1,29 +1,23 @@
 """The dashboard of a load test that is under way, or was."""
 
-from dashboards.generator import servers
+from dashboards.generator import client, latencies, servers
 from dashboards.generator.dashboard import annotation, assembled, own_variables
 from dashboards.generator.grids import COLUMNS, table
-from dashboards.generator.lines import heatmap, stat, states, timeseries
+from dashboards.generator.lines import stat, timeseries
 from dashboards.generator.panels import (
     BLUE,
     GREEN,
     GREY,
     ORANGE,
-    QUANTILE_COLORS,
     RED,
     Json,
     Panel,
     Query,
     Row,
     note,
-    words,
 )
 from dashboards.generator.promql import (
-    ARM,
-    LEVEL,
-    buckets,
     chosen,
-    largest,
     latency,
     latest,
     quantile,
@@ -32,29 +26,7 @@ from dashboards.generator.promql import (
     summed,
 )
 
-VALIDITY = words({0: ("invalid", RED), 1: ("valid", GREEN)})
 _WHO = "{{server}}, {{method}}"
-_LEVEL = "{{variable}} {{level}}, {{server}}"
-_LATENCIES = {
-    "time_to_first_token_seconds": (
-        "TTFT",
-        "Time to first token: from sending a request to its first token-bearing event, of completed measured requests.",
-    ),
-    "time_per_output_token_seconds": (
-        "TPOT",
-        "Time per output token after the first, (last - first) / (tokens - 1), one value a request: the figure that "
-        "compares methods.",
-    ),
-    "inter_chunk_latency_seconds": (
-        "Gaps between events (ICL)",
-        "Gaps between neighbouring events, pooled over requests. Under speculation an event is a step and holds "
-        "several tokens: never compare gaps of a speculative server with those of its baseline.",
-    ),
-    "request_duration_seconds": (
-        "Whole answers (E2EL)",
-        "From sending a request to its last token, of completed measured requests.",
-    ),
-}
 
 
 def dashboard() -> Json:
@@ -67,9 +39,9 @@ def dashboard() -> Json:
         rows=(
             Row(title="Now", panels=_now()),
             Row(title="Load", panels=_load()),
-            Row(title="Latency", panels=_latency()),
+            Row(title="Latency", panels=latencies.panels()),
             Row(title="Failures", panels=_failures()),
-            Row(title="Client", panels=_client()),
+            Row(title="Client", panels=client.panels()),
             Row(title="Server", panels=_server()),
             Row(title="Finished levels", panels=[_levels()]),
         ),
@@ -99,7 +71,7 @@ def _now() -> list[Panel]:
             "The verdict on the latest run that is over: may it be believed? None before the first is over.",
             "short",
             Query(expr=f"min({chosen('measurement_valid')})"),
-            mappings=[VALIDITY],
+            mappings=[client.VALIDITY],
         ),
         stat(
             "In flight",
@@ -122,7 +94,7 @@ def _now() -> list[Panel]:
         ),
         stat(
             "TTFT p95",
-            _LATENCIES["time_to_first_token_seconds"][1],
+            latencies.TTFT,
             "s",
             Query(expr=quantile(0.95, "time_to_first_token_seconds")),
         ),
@@ -173,30 +145,6 @@ def _load() -> list[Panel]:
     ]
 
 
-def _latency() -> list[Panel]:
-    lines = [
-        timeseries(
-            title,
-            f"{text} By quantile, over the last minute or so; from native histograms where they are stored, else "
-            "classic buckets.",
-            "s",
-            *(
-                Query(
-                    expr=quantile(ratio, metric, *ARM), legend=f"p{ratio * 100:g} {_WHO}", color=QUANTILE_COLORS[ratio]
-                )
-                for ratio in (0.5, 0.95, 0.99)
-            ),
-            width=6,
-        )
-        for metric, (title, text) in _LATENCIES.items()
-    ]
-    maps = [
-        heatmap(f"{title}: how values spread", f"{text} Observations a second in each bucket.", buckets(metric))
-        for metric, (title, text) in _LATENCIES.items()
-    ]
-    return [*lines, *maps]
-
-
 def _failures() -> list[Panel]:
     return [
         timeseries(
@@ -216,58 +164,6 @@ def _failures() -> list[Panel]:
             width=12,
         ),
     ]
-
-
-def _client() -> list[Panel]:
-    lag = "schedule_lag_seconds"
-    return [
-        timeseries(
-            "Schedule lag",
-            "sent - due of an open loop, waiting for a slot included. Without a cap on concurrency it is the "
-            "client's own lag, and a measurement with much of it is invalid. A closed loop has none.",
-            "s",
-            *(
-                Query(expr=quantile(ratio, lag), legend=f"p{ratio * 100:g}", color=QUANTILE_COLORS[ratio])
-                for ratio in (0.5, 0.95, 0.99)
-            ),
-        ),
-        timeseries(
-            "Sent of what was offered",
-            "Requests sent / requests due in the window of each finished level of an open loop; under 95 % without a "
-            "cap on concurrency the measurement is invalid.",
-            "percentunit",
-            Query(expr=share(_of_level("level_sent_rate_rps"), _of_level("level_offered_rate_rps")), legend=_LEVEL),
-        ),
-        states(
-            "May it be believed?",
-            "The verdict on the latest run that is over, by arm. What is invalid and why stands in the run's report.",
-            Query(expr=f"min by ({', '.join(ARM)}) ({chosen('measurement_valid')})", legend=_WHO),
-            mappings=[VALIDITY],
-            width=8,
-            height=8,
-        ),
-        timeseries(
-            "Client's CPU at each level",
-            "Share of one core that the load generator used in the window of the latest level. Near 100 % it is the "
-            "client that is measured.",
-            "percentunit",
-            Query(expr=_of_level("level_client_cpu_ratio"), legend=_LEVEL),
-            width=12,
-        ),
-        timeseries(
-            "How late the client saw what had arrived",
-            "The kernel's stamp of an arrival to the client's own look at it, p99 of requests by their worst read, "
-            "at each finished level. Latencies are taken from the kernel's stamps and do not hold it.",
-            "s",
-            Query(expr=_of_level("level_client_stamp_lag_seconds"), legend=_LEVEL),
-            width=12,
-        ),
-    ]
-
-
-def _of_level(metric: str) -> str:
-    """A result of each finished level, as it is told now."""
-    return largest(chosen(metric), *LEVEL)
 
 
 def _server() -> list[Panel]:

@@ -1,15 +1,15 @@
 """Panels without their places, in the words of Grafana's schema."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 Json = dict[str, Any]
 SOURCE: Json = {"type": "prometheus", "uid": "${datasource}"}
 NOTHING = "no traffic"
 
-GREEN, YELLOW, ORANGE, RED, BLUE, GREY = "green", "yellow", "orange", "red", "blue", "#8e8e8e"
-QUANTILE_COLORS = {0.5: GREEN, 0.9: YELLOW, 0.95: ORANGE, 0.99: RED}
+GREEN, ORANGE, RED, BLUE, GREY = "green", "orange", "red", "blue", "#8e8e8e"
+QUANTILE_COLORS = {0.5: GREEN, 0.95: ORANGE, 0.99: RED}
 """The same in every panel, whatever the order of its queries."""
 
 Format = Literal["time_series", "heatmap", "table"]
@@ -38,7 +38,7 @@ class Row:
     """Panels under a heading."""
 
     title: str
-    panels: Sequence[Panel] = field(default_factory=tuple)
+    panels: Sequence[Panel]
 
 
 def note(text: str, *, width: int = 24, height: int = 3) -> Panel:

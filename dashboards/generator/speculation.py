@@ -1,31 +1,24 @@
 """The dashboard of an experiment: does speculative decoding pay, up to which load, and why."""
 
-from dashboards.generator import servers
+from dashboards.generator import servers, speedup
 from dashboards.generator.dashboard import assembled, metric_variable, own_variables
 from dashboards.generator.grids import COLUMNS, by_level, table
-from dashboards.generator.lines import stat, timeseries
+from dashboards.generator.lines import timeseries
 from dashboards.generator.live import run_annotations
-from dashboards.generator.panels import QUANTILE_COLORS, Json, Panel, Query, Row, note
+from dashboards.generator.panels import QUANTILE_COLORS, Json, Panel, Query, Row
 from dashboards.generator.promql import (
     ARM,
     LEVEL,
-    at_baseline,
-    baseline_over,
     latency,
     latest,
     observed,
-    over_baseline,
     quantile,
     rate,
     share,
 )
+from dashboards.generator.speedup import OTHER
 
 _WHO = "{{server}}, {{method}}"
-_TPOT = 'metric="tpot", statistic="mean"'
-_OTHER = 'server!="$baseline"'
-_ESTIMATE = (
-    "The latest repeat alone, without an interval: the experiment's report has the paired comparison over repeats."
-)
 
 
 def dashboard() -> Json:
@@ -39,8 +32,8 @@ def dashboard() -> Json:
         description="Arms of an experiment beside the baseline that is chosen above: speedup by level, acceptance, "
         "what it would take to break even. Definitions: docs/metrics.md and docs/statistics.md.",
         rows=(
-            Row(title="Does it pay?", panels=_paying()),
-            Row(title="Why", panels=_why()),
+            Row(title="Does it pay?", panels=speedup.paying()),
+            Row(title="Why", panels=speedup.why()),
             Row(title="Acceptance", panels=_acceptance()),
             Row(title="Latency and goodput of each arm", panels=_arms()),
             Row(title="While it runs", panels=_running()),
@@ -52,79 +45,6 @@ def dashboard() -> Json:
     )
 
 
-def _speedup() -> str:
-    return baseline_over(
-        at_baseline("level_latency_seconds", _TPOT), latest("level_latency_seconds", f"{_TPOT}, {_OTHER}")
-    )
-
-
-def _break_even() -> str:
-    step = f"({latest('level_tokens_per_step', _OTHER)} * {latest('level_latency_seconds', f'{_TPOT}, {_OTHER}')})"
-    return over_baseline(step, at_baseline("level_latency_seconds", _TPOT))
-
-
-def _paying() -> list[Panel]:
-    return [
-        stat(
-            "Best speedup",
-            f"Largest speedup of TPOT of any arm at any level. {_ESTIMATE}",
-            "x",
-            Query(expr=f"max({_speedup()})"),
-            steps=((None, "red"), (1, "green")),
-            decimals=2,
-        ),
-        stat(
-            "Worst speedup",
-            f"Smallest speedup of TPOT of any arm at any level; under 1 speculation costs time there. {_ESTIMATE}",
-            "x",
-            Query(expr=f"min({_speedup()})"),
-            steps=((None, "red"), (1, "green")),
-            decimals=2,
-        ),
-        note(
-            "Speedup is mean TPOT of the baseline / mean TPOT of the arm at the same level: above 1 the arm is faster. "
-            f"{_ESTIMATE} Gaps between events are not compared: under speculation an event holds several tokens.",
-            width=16,
-            height=4,
-        ),
-        by_level(
-            "Speedup by level (TPOT)",
-            f"Mean TPOT of the baseline / mean TPOT of the arm at each level; above 1 the arm is faster. {_ESTIMATE}",
-            "x",
-            _speedup(),
-        ),
-        by_level(
-            "Output tokens a second against the baseline",
-            f"Output tokens a second of the arm / of the baseline at each level; above 1 the arm puts out more. "
-            f"{_ESTIMATE}",
-            "x",
-            over_baseline(
-                latest("level_output_tokens_per_second", _OTHER), at_baseline("level_output_tokens_per_second")
-            ),
-        ),
-    ]
-
-
-def _why() -> list[Panel]:
-    return [
-        by_level(
-            "Tokens a step",
-            "Output tokens of a decode step, over all steps, the bonus token included. The arm pays where this is "
-            "above its break-even length.",
-            "short",
-            latest("level_tokens_per_step", _OTHER),
-        ),
-        by_level(
-            "Break-even length L*",
-            "t_SD / t_AR: tokens that a step must put out to pay. t_SD = tokens a step x mean TPOT of the arm, t_AR "
-            "= mean TPOT of the baseline, at the same level; it grows with load as verification stops being free. "
-            f"Speedup = tokens a step / L*. {_ESTIMATE}",
-            "short",
-            _break_even(),
-        ),
-    ]
-
-
 def _acceptance() -> list[Panel]:
     return [
         by_level(
@@ -132,14 +52,14 @@ def _acceptance() -> list[Panel]:
             "Mean tokens that a drafting step puts out, the bonus token included, as the origin tells it that the "
             "run's report names.",
             "short",
-            latest("level_acceptance_length_tokens", _OTHER),
+            latest("level_acceptance_length_tokens", OTHER),
             width=8,
         ),
         by_level(
             "Acceptance ratio by level",
             "accepted / drafted tokens: what share of the drafter's work is kept.",
             "percentunit",
-            latest("level_acceptance_ratio", _OTHER),
+            latest("level_acceptance_ratio", OTHER),
             width=8,
         ),
         by_level(
@@ -159,7 +79,7 @@ def _acceptance() -> list[Panel]:
 
 
 def _by_position() -> str:
-    inner = latest("level_acceptance_by_position_ratio", _OTHER, *LEVEL, "position")
+    inner = latest("level_acceptance_by_position_ratio", OTHER, *LEVEL, "position")
     return f"avg by (server, position) ({inner})"
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import gevent
+from gevent import subprocess
+from locust import runners
 from locust.env import Environment
 from locust.rpc import Message
 from locust.runners import STATE_MISSING, MasterRunner
@@ -22,6 +24,8 @@ from loadgen.locustio.transfer import Carried, Piece
 _ASK_S, _FIRST_ASK_S = 1.0, 0.05
 _FIRST_ANSWERS = 8
 _LOOK_S, _ENDING_S = 0.25, 1.0
+_SILENT_BEATS = 10
+"""Seconds of silence until Locust counts a worker as missing. Its own 3 pass unheard on a machine that is busy."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,17 +45,20 @@ class _Known:
     clock: ClockEstimate = field(default_factory=ClockEstimate)
     version: str | None = None
     machine: str | None = None
+    pid: int | None = None
     warned: bool = False
 
 
 class Workers:
     """All workers of a master. `conductor` hears what they say, and which of them is lost.
 
-    `records` is the folder in which those that the master itself has started write theirs.
+    `children` are those that the master itself has started, `records` is the folder in which these write theirs.
     """
 
     def __init__(self, runner: MasterRunner, conductor: Listener, *, records: Path) -> None:
+        runners.HEARTBEAT_LIVENESS = _SILENT_BEATS
         self._runner, self._conductor, self._own = runner, conductor, records
+        self.children: list[subprocess.Popen] = []
         self._known: dict[str, _Known] = {}
         self._engaged: set[str] = set()
         self._records: dict[tuple[str, int], Carried] = {}
@@ -106,7 +113,17 @@ class Workers:
         return json.dumps(job)
 
     def _present(self) -> set[str]:
-        return {client.id for client in self._runner.clients.all if client.state != STATE_MISSING}
+        ended = {child.pid for child in self.children if child.poll() is not None}
+        return {
+            client.id
+            for client in self._runner.clients.all
+            if client.state != STATE_MISSING and not (ended and self._is_here(client.id, ended))
+        }
+
+    def _is_here(self, name: str, pids: set[int]) -> bool:
+        """Whether it is one of these processes of this machine."""
+        known = self._known.get(name)
+        return known is not None and known.machine == machine() and known.pid in pids
 
     def _ask(self) -> None:
         while True:
@@ -139,7 +156,7 @@ class Workers:
     def _told_time(self, environment: Environment, msg: Message) -> None:
         known = self._known.setdefault(msg.node_id, _Known())
         known.clock.add(asked_ns=msg.data["asked_ns"], told_ns=msg.data["told_ns"], heard_ns=time.time_ns())
-        known.version, known.machine = msg.data["version"], msg.data["machine"]
+        known.version, known.machine, known.pid = msg.data["version"], msg.data["machine"], msg.data["pid"]
         if known.version != __version__ and not known.warned:
             known.warned = True
             _log.error(

@@ -3,6 +3,7 @@
 `level` numbers the levels of a master's ladders, so that what comes late is not taken for the next one.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 def about() -> dict[str, Any]:
     """What a worker says of itself."""
-    return {"version": __version__, "machine": machine()}
+    return {"version": __version__, "machine": machine(), "pid": os.getpid()}
 
 
 def machine() -> str | None:

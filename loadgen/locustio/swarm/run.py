@@ -93,7 +93,7 @@ class _Session:
         master = self._environment.create_master_runner(options.master_bind_host, options.master_port)
         records = Path(self._scratch.name)
         self._workers = Workers(master, self._conductor, records=records)
-        self._children = start_workers(options, port=master.server.port, records=records)
+        self._children = self._workers.children = start_workers(options, port=master.server.port, records=records)
         return master
 
     def _headless(self) -> int:

@@ -1,0 +1,136 @@
+"""One master and three workers against the server of known truth."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loadgen.adapters.store.run_folder import RunFolder
+from loadgen.adapters.store.sweep_folder import level_folders
+from loadgen.core.metrics.per_request import tpot_s, ttft_s
+from loadgen.core.record import Outcome, RequestRecord
+from loadgen.core.request import Phase
+from loadgen.sim.script import Script
+from loadgen.sim.truth import TruthServer, spawn_truth_server
+from tests.locustio.swarms import LADDER_S, command, workers_of
+
+pytestmark = pytest.mark.slow
+
+WORKERS = 3
+LATENESS_S = float(os.environ.get("LOADGEN_TEST_LATENESS_S", "0.005"))
+"""What 1 % of arrivals may be late by on an idle machine."""
+
+
+@pytest.fixture
+def truth() -> Iterator[TruthServer]:
+    """Answers of known timing."""
+    with spawn_truth_server(Script(ttft_ms=20, gap_ms=5)) as server:
+        yield server
+
+
+def headless(out: Path, *arguments: object) -> list[str]:
+    shared = ("--headless", "--json", "--quiet", "--output-tokens", 8, "--settle", "100ms", "--seed", 7, "--out", out)
+    return command(*shared, *arguments)
+
+
+def finished(line: list[str]) -> tuple[int, str]:
+    done = subprocess.run(line, capture_output=True, text=True, timeout=LADDER_S, check=False)
+    return done.returncode, done.stderr
+
+
+def levels(out: Path) -> list[tuple[RunFolder, dict[str, Any], list[RequestRecord]]]:
+    """Each level's folder, summary and measured records."""
+    (sweep,) = out.iterdir()
+    found = []
+    for folder in level_folders(sweep):
+        summary = json.loads((folder.path / "summary.json").read_text())
+        found.append((folder, summary, [one for one in folder.records() if one.phase is Phase.MEASURE]))
+    return found
+
+
+def test_a_plan_split_over_workers_is_the_plan(truth: TruthServer, tmp_path: Path) -> None:
+    """Every request of the one-process plan once and at its instant; percentiles are those of all records together."""
+    load = ("--url", truth.url, "--request-rate", "40,60", "--duration", "5s")
+    code, said = finished(headless(tmp_path / "many", *load, "--processes", WORKERS, "--master-port", 0))
+    assert code == 0, said
+    log = truth.log().entries
+    code, said = finished(headless(tmp_path / "one", *load))
+    assert code == 0, said
+    many, one = levels(tmp_path / "many"), levels(tmp_path / "one")
+    total = sum(len(list(folder.records())) for folder, _, _ in many)
+    assert len(log) == total == len({entry.request_id for entry in log})
+    for (_, summary, records), (_, _, alone) in zip(many, one, strict=True):
+        assert summary["client"]["workers"] == WORKERS
+        assert len(records) == summary["requests"]["completed"] == summary["requests"]["planned"]
+        assert {record.outcome for record in records} == {Outcome.COMPLETED}
+        # A plan ends where its time does, which is an instant later or sooner in another run.
+        common = {record.seq for record in records} & {record.seq for record in alone}
+        assert len(common) >= max(len(records), len(alone)) - 2
+        assert gaps(records, common) == pytest.approx(gaps(alone, common), abs=1e-6)
+        for name, metric in (("ttft_s", ttft_s), ("tpot_s", tpot_s)):
+            values = [value for record in records if (value := metric(record)) is not None]
+            for percentile in (50, 90, 95, 99):
+                expected = float(np.percentile(values, percentile))
+                assert summary["latency"][name][f"p{percentile}"] == pytest.approx(expected, rel=1e-9)
+        assert summary["latency"]["schedule_lag_s"]["p99"] <= LATENESS_S
+
+
+def gaps(records: list[RequestRecord], seqs: set[int]) -> list[float]:
+    """Seconds between one planned arrival and the next."""
+    due_ns = [record.due_ns for record in sorted(records, key=lambda record: record.seq) if record.seq in seqs]
+    return [float(gap) / 1e9 for gap in np.diff(np.array(due_ns, dtype=np.int64))]
+
+
+def test_a_killed_worker_is_noticed_and_nothing_is_lost(truth: TruthServer, tmp_path: Path) -> None:
+    """Its level ends, invalid; whatever the server has answered is in the records; the next level does without it."""
+    load = ("--url", truth.url, "--concurrency", "6,3", "--duration", "6s", "--processes", WORKERS, "--master-port", 0)
+    with subprocess.Popen(
+        headless(tmp_path, *load), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as master:
+        killing = threading.Thread(target=kill_one, args=(truth, master.pid))
+        killing.start()
+        said = master.communicate(timeout=LADDER_S)[1]
+        killing.join()
+    assert master.returncode == 3, said
+    (hit, hit_summary, _), (_, next_summary, _) = levels(tmp_path)
+    findings = {finding["kind"]: finding["severity"] for finding in hit_summary["verdict"]["findings"]}
+    assert findings["worker_lost"] == "invalid"
+    assert hit_summary["duration_s"] < 6
+    assert next_summary["verdict"]["valid"]
+    assert (hit_summary["client"]["workers"], next_summary["client"]["workers"]) == (3, 2)
+    recorded = {record.request_id for folder, _, _ in levels(tmp_path) for record in folder.records()}
+    assert {entry.request_id for entry in truth.log().entries if entry.request_id.startswith(hit.path.name)} <= recorded
+    assert {entry.request_id for entry in truth.log().entries} == recorded
+
+
+def kill_one(server: TruthServer, master: int) -> None:
+    """Kills a worker once its level has been going on for a while."""
+    while len(server.log().entries) < 150:
+        time.sleep(0.05)
+    os.kill(workers_of(master)[0], signal.SIGKILL)
+
+
+def test_the_same_ladder_through_a_sweep_gives_the_same(truth: TruthServer, tmp_path: Path) -> None:
+    """TTFT and TPOT by `loadgen sweep`, by Locust alone and by its workers lie within a millisecond of each other."""
+    load = ("--url", truth.url, "--concurrency", "1,4", "--num-requests", 60)
+    ways = {"alone": headless(tmp_path / "alone", *load)}
+    ways["workers"] = headless(tmp_path / "workers", *load, "--processes", 2, "--master-port", 0)
+    ways["sweep"] = [word if word != "locust" else "sweep" for word in ways["alone"] if word != "--headless"]
+    ways["sweep"][ways["sweep"].index(str(tmp_path / "alone"))] = str(tmp_path / "sweep")
+    for line in ways.values():
+        code, said = finished(line)
+        assert code == 0, said
+    medians = {
+        way: [(s["latency"]["ttft_s"]["p50"], s["latency"]["tpot_s"]["p50"]) for _, s, _ in levels(tmp_path / way)]
+        for way in ways
+    }
+    for way in ("alone", "workers"):
+        assert np.abs(np.array(medians[way]) - np.array(medians["sweep"])).max() < 0.001

@@ -74,7 +74,7 @@ def _own(connection: Connection) -> Iterator[Family]:
 
 def _counted(connection: Connection, column: "Column[str]") -> dict[str, int]:
     """How many rows have each value of the column."""
-    return dict(connection.execute(select(column, func.count()).group_by(column)).tuples().all())
+    return {row[0]: row[1] for row in connection.execute(select(column, func.count()).group_by(column))}
 
 
 def _changes(connection: Connection) -> Iterator[Family]:

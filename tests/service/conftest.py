@@ -16,6 +16,7 @@ from loadgen.service.services import Services, build
 from loadgen.service.store.database import Database
 from tests.service.fakes.obedient_child import Nursery
 from tests.service.fakes.still_clock import StillClock
+from tests.service.postgres import PostgreSQL, running
 
 Make = Callable[..., Services]
 
@@ -80,6 +81,13 @@ def services(make: Make) -> Services:
 @pytest.fixture
 async def client(services: Services) -> AsyncIterator[httpx2.AsyncClient]:
     async with client_of(services) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgreSQL]:
+    """For slow tests."""
+    with running(tmp_path_factory.mktemp("postgresql")) as found:
         yield found
 
 

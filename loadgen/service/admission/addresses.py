@@ -120,7 +120,10 @@ class AllowList:
             return False
         if self.admits_address(inner, port):
             return True
-        named = any(entry.name is not None and entry.port in (None, port) for entry in self.entries)
+        named = any(
+            entry.name is not None and entry.name not in _LOOPBACK_NAMES and entry.port in (None, port)
+            for entry in self.entries
+        )
         return named and not inner.is_loopback
 
 

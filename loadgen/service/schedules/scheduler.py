@@ -34,7 +34,7 @@ class Outcome(StrEnum):
     """What became of an instant."""
 
     RUN = "run"
-    MISSED = "missed"
+    MISSED = store.MISSED
     BUSY = "busy"
     REFUSED = "refused"
 

@@ -7,6 +7,8 @@ from sqlalchemy.exc import IntegrityError
 
 from loadgen.service.store.tables import firings, schedules
 
+MISSED = "missed"
+
 
 def load(connection: Connection, schedule_id: str) -> dict[str, Any] | None:
     """All columns."""
@@ -53,7 +55,10 @@ def remove(connection: Connection, schedule_id: str) -> bool:
 
 
 def decide(connection: Connection, schedule_id: str, fire_at_unix_ms: int, outcome: str, decided_unix_ms: int) -> bool:
-    """Writes down what becomes of an instant; False when that was decided before, so that it cannot fire twice."""
+    """Writes down what becomes of an instant; False when that was decided before, so that it cannot fire twice.
+
+    One that was written down as missed, by a clock that was ahead, may still come.
+    """
     try:
         with connection.begin_nested():
             connection.execute(
@@ -65,7 +70,19 @@ def decide(connection: Connection, schedule_id: str, fire_at_unix_ms: int, outco
                 )
             )
     except IntegrityError:
-        return False
+        return (
+            connection.execute(
+                update(firings)
+                .where(
+                    firings.c.schedule_id == schedule_id,
+                    firings.c.fire_at_unix_ms == fire_at_unix_ms,
+                    firings.c.outcome == MISSED,
+                    firings.c.outcome != outcome,
+                )
+                .values(outcome=outcome, decided_unix_ms=decided_unix_ms)
+            ).rowcount
+            == 1
+        )
     return True
 
 

@@ -1,0 +1,170 @@
+"""Webhooks: told once something has happened, signed as Standard Webhooks has it, until they are delivered."""
+
+import base64
+import hmac
+import json
+from collections.abc import Iterator
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import Any
+
+import httpx2
+import pytest
+
+from loadgen.service.services import Services
+from loadgen.service.webhooks.courier import Courier
+from loadgen.service.webhooks.outbox import RETRY_S
+from loadgen.service.webhooks.signing import signed_headers
+from tests.service.conftest import Make, a_run, client_of, resolve
+from tests.service.fakes.obedient_child import Nursery
+from tests.service.fakes.still_clock import StillClock
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+
+class Receiver:
+    """A little server that notes what it is told, and answers with `status`."""
+
+    def __init__(self) -> None:
+        self.status = 204
+        self.got: list[tuple[dict[str, str], bytes]] = []
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.got.append(({name.lower(): value for name, value in self.headers.items()}, body))
+                self.send_response(receiver.status)
+                if receiver.status == 302:
+                    self.send_header("Location", receiver.url + "/elsewhere")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/hook"
+        self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    found = Receiver()
+    yield found
+    found.close()
+
+
+def courier_of(services: Services) -> Courier:
+    return Courier(
+        services.database, services.clock, services.receivers, variables={"HOOK_SECRET": SECRET}, resolve=resolve
+    )
+
+
+def hook(url: str, *kinds: str) -> dict[str, Any]:
+    return {"name": "chat", "url": url, "secret_env": "HOOK_SECRET", "kinds": list(kinds)}
+
+
+def test_signatures_are_those_of_standard_webhooks() -> None:
+    """The example of the specification."""
+    headers = signed_headers(
+        base64.b64decode(SECRET.removeprefix("whsec_")),
+        "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        1614265330,
+        b'{"test": 2432232314}',
+    )
+    assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+async def test_the_end_of_a_run_is_told_once(
+    make: Make, nursery: Nursery, receiver: Receiver, clock: StillClock
+) -> None:
+    """A receiver that wants this kind gets it, signed over id, time and body, and not again."""
+    services = make(webhook_host=["loopback"], allow_env=["HOOK_SECRET"])
+    courier = courier_of(services)
+    async with client_of(services) as client:
+        made = await client.post("/v1/webhooks", json=hook(receiver.url, "run.completed"))
+        assert made.status_code == 201, made.text
+        run_id = (await client.post("/v1/runs", json=a_run())).json()["id"]
+        services.supervisor.turn()
+        nursery.latest.run()
+        nursery.latest.end()
+        services.supervisor.turn()
+        courier.turn()
+        courier.turn()
+        ((headers, body),) = receiver.got
+        told = json.loads(body)
+        assert (told["type"], told["data"]["run_id"], told["data"]["state"]) == ("run.completed", run_id, "completed")
+        signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+        expected = hmac.new(base64.b64decode(SECRET.removeprefix("whsec_")), signed, sha256).digest()
+        assert headers["webhook-signature"] == f"v1,{base64.b64encode(expected).decode()}"
+        deliveries = (await client.get(f"/v1/webhooks/{made.json()['id']}/deliveries")).json()["items"]
+        assert [(each["state"], each["attempts"]) for each in deliveries] == [("delivered", 1)]
+        assert SECRET not in (await client.get("/v1/webhooks")).text
+    courier.close()
+
+
+async def test_a_receiver_that_fails_is_tried_again_and_given_up(
+    make: Make, nursery: Nursery, receiver: Receiver, clock: StillClock
+) -> None:
+    """After each pause once, with the same id; after the last it is given up. A redirect is not followed."""
+    services = make(webhook_host=["loopback"], allow_env=["HOOK_SECRET"])
+    courier = courier_of(services)
+    receiver.status = 302
+    async with client_of(services) as client:
+        made = (await client.post("/v1/webhooks", json=hook(receiver.url, "run.cancelled"))).json()
+        run_id = (await client.post("/v1/runs", json=a_run())).json()["id"]
+        services.supervisor.turn()
+        nursery.latest.run()
+        await client.post(f"/v1/runs/{run_id}/cancel")
+        nursery.latest.end(130)
+        services.supervisor.turn()
+        for pause_s in (*RETRY_S, 1e6):
+            courier.turn()
+            courier.turn()
+            clock.move(pause_s)
+        courier.turn()
+        (delivery,) = (await client.get(f"/v1/webhooks/{made['id']}/deliveries")).json()["items"]
+    assert (delivery["state"], delivery["attempts"], delivery["last_error"]) == (
+        "given_up",
+        len(RETRY_S) + 1,
+        "answered 302",
+    )
+    assert len({headers["webhook-id"] for headers, _ in receiver.got}) == 1
+    assert len(receiver.got) == len(RETRY_S) + 1
+    courier.close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://169.254.169.254/",
+        "http://sly.example/x",
+        "http://10.0.0.7/x",
+        "https://evil.example/",
+        "ftp://127.0.0.1/",
+    ],
+)
+async def test_webhooks_go_where_the_settings_let_them(make: Make, url: str) -> None:
+    """No host that is not listed, and no metadata service by whatever name."""
+    services = make(webhook_host=["loopback", "sly.example"], allow_env=["HOOK_SECRET"])
+    async with client_of(services) as client:
+        answer = await client.post("/v1/webhooks", json=hook(url, "run.failed"))
+    assert answer.status_code in (403, 422)
+    assert answer.json()["errors"][0]["pointer"] == "/url"
+
+
+async def test_a_secret_is_a_variable_that_may_be_named(client: httpx2.AsyncClient, make: Make) -> None:
+    """And without any host in the settings there are no webhooks."""
+    services = make(webhook_host=["loopback"])
+    async with client_of(services) as other:
+        refused = await other.post("/v1/webhooks", json=hook("http://127.0.0.1:1/x", "run.failed"))
+        assert refused.json()["errors"][0]["pointer"] == "/secret_env"
+    assert (await client.post("/v1/webhooks", json=hook("http://127.0.0.1:1/x", "run.failed"))).status_code == 403

@@ -22,7 +22,7 @@ VIEW_SCHEMA = "loadgen.view/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One verdict and what it rests on. `said` are sentences, each read on from the name before it."""
+    """One verdict and what it rests on. `said` are sentences that read on from the name before; tables have titles."""
 
     title: str | None = None
     headline: Headline
@@ -30,7 +30,7 @@ class Part:
     doubts: tuple[Doubt, ...]
     said: tuple[tuple[str, str], ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
-    tables: tuple[TextTable, ...] = ()
+    tables: tuple[tuple[str, TextTable], ...] = ()
     charts: tuple[Chart, ...]
     remarks: tuple[str, ...] = ()
 
@@ -70,7 +70,7 @@ def view_of_search(search: Search, result: CapacityResult) -> View:
             doubts=tuple(capacity_doubts(result)),
             said=tuple(("", line) for line in failure_lines(result)),
             facts=tuple(capacity_facts(search, result)),
-            tables=(probe_table(result),),
+            tables=(("Probes", probe_table(result)),),
             charts=_drawable(attainment_chart(result)),
         )
     )
@@ -90,7 +90,7 @@ def _part(comparison: ArmsComparison) -> Part:
         answer=advice(comparison) if comparison.arms else None,
         doubts=tuple(doubts(comparison)),
         said=(*arms, *gates),
-        tables=(choice_table(comparison), *(table for _, table in explanations(comparison))),
+        tables=(("What to run", choice_table(comparison)), *explanations(comparison)),
         charts=_drawable(speedup_chart(comparison), positions_chart(comparison)),
         remarks=tuple(remarks(comparison)),
     )

@@ -61,10 +61,8 @@ const begin = async () => {
   try {
     await load();
   } catch (fault) {
-    if (fault.status !== 401) {
-      fill(document.getElementById("content"), failure("The service does not answer", fault.detail ?? "", () => location.reload()));
-      return;
-    }
+    fill(document.getElementById("content"), failure("The service does not answer", fault.detail ?? "", () => location.reload()));
+    return;
   }
   await start(ROUTES, drawBar);
 };

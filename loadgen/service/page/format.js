@@ -12,6 +12,9 @@ export const number = (value) => {
   return size >= 0.9995 ? value.toFixed(2) : value.toPrecision(3);
 };
 
+/** A whole number. */
+export const whole = (value) => (value === null || value === undefined ? DASH : value.toLocaleString("en"));
+
 /** A level as it was asked for. */
 export const level = (value) => (value === null || value === undefined ? DASH : String(Number(value.toPrecision(10))));
 
@@ -71,4 +74,4 @@ export const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 export const between = (from, to) => (!from || !to ? null : (new Date(to) - new Date(from)) / 1000);
 
 /** A count with its word. */
-export const counted = (count, one, many = `${one}s`) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+export const counted = (count, one, many = `${one}s`) => `${whole(count)} ${count === 1 ? one : many}`;

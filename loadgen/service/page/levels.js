@@ -1,7 +1,7 @@
 // Levels of a ladder and the figures of a run, from the main figures that the service keeps of each.
 
 import { el, foreign, table, tag } from "/page/elements.js";
-import { DASH, level, milliseconds, number, percent } from "/page/format.js";
+import { DASH, level, milliseconds, number, percent, whole } from "/page/format.js";
 import { variable } from "/page/words.js";
 
 const COLUMNS = [
@@ -21,8 +21,8 @@ const COLUMNS = [
 const row = (found) => ({
   cells: [
     [found.arm && [foreign(found.arm), ", "], level(found.level), found.valid === false && [" ", tag("invalid", "invalid")]],
-    number(found.requests?.completed),
-    number(found.requests?.failed),
+    whole(found.requests?.completed),
+    whole(found.requests?.failed),
     number(found.requests_per_s),
     number(found.output_tokens_per_s),
     milliseconds(found.ttft_s?.p50),
@@ -56,11 +56,11 @@ export const figures = (found) =>
     "dl",
     { class: `figures ${found.valid === false ? "doubtful" : ""}` },
     figure("Output", number(found.output_tokens_per_s), "tokens/s"),
-    figure("Completed", number(found.requests_per_s), "requests/s", `${number(found.requests.completed)} of ${number(found.requests.planned)}`),
+    figure("Completed", number(found.requests_per_s), "requests/s", `${whole(found.requests.completed)} of ${whole(found.requests.planned)}`),
     figure("TTFT, median", milliseconds(found.ttft_s.p50), "ms", `p99 ${milliseconds(found.ttft_s.p99)} ms`),
     figure("TPOT, median", milliseconds(found.tpot_s.p50), "ms", `p99 ${milliseconds(found.tpot_s.p99)} ms`),
     figure("E2EL, median", milliseconds(found.e2el_s.p50), "ms", `p99 ${milliseconds(found.e2el_s.p99)} ms`),
     found.slo_attainment_ratio !== null && figure("Met the objectives", percent(found.slo_attainment_ratio)),
     found.acceptance_length !== null && figure("Acceptance length", number(found.acceptance_length), "tokens"),
-    found.requests.failed > 0 && figure("Failed", number(found.requests.failed), "requests"),
+    found.requests.failed > 0 && figure("Failed", whole(found.requests.failed), "requests"),
   );

@@ -2,7 +2,7 @@
 
 import { chart, charts, line } from "/page/charts.js";
 import { el, fill, foreign } from "/page/elements.js";
-import { counted, instant, level, milliseconds, number } from "/page/format.js";
+import { counted, instant, level, milliseconds, number, whole } from "/page/format.js";
 
 const KINDS = ["state", "progress", "level_began", "level", "probe", "note", "server_starting", "cancel_asked"];
 const MOST_POINTS = 600;
@@ -82,10 +82,10 @@ export class Counts {
     fill(this.title, foreign(data.title ?? ""));
     const parts = [
       data.stopping ? "Stopping" : data.warming_up ? "Warming up" : "Measuring",
-      planned ? `${number(ended)} of ${counted(planned, "request")}` : counted(ended ?? 0, "request"),
-      `${number(data.in_flight)} in flight`,
-      data.failed > 0 && `${number(data.failed)} failed`,
-      data.dropped > 0 && `${number(data.dropped)} dropped`,
+      planned ? `${whole(ended)} of ${counted(planned, "request")}` : counted(ended ?? 0, "request"),
+      `${whole(data.in_flight)} in flight`,
+      data.failed > 0 && `${whole(data.failed)} failed`,
+      data.dropped > 0 && `${whole(data.dropped)} dropped`,
     ];
     fill(this.words, parts.filter(Boolean).join(", "));
   }

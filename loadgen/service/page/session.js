@@ -10,8 +10,8 @@ const keep = (session) => {
   return session;
 };
 
-/** Asks the service who one is. Throws ApiError 401 for nobody. */
-export const load = async () => keep(await get("/v1/session"));
+/** Asks the service who one is; null for nobody. */
+export const load = async () => keep(await get("/page/session"));
 
 export const signIn = async (key) => keep(await post("/v1/session", { key }));
 

@@ -6,8 +6,10 @@ import { fromNow, instant, ZONE } from "/page/format.js";
 
 /** The next instants, by the schedule's clocks and the reader's. */
 export const dueTable = (due, zone) => {
-  const columns = [{ title: `In ${zone}`, text: true }, { title: `Here, ${ZONE}`, text: true }, { title: "That is" }];
-  return table("Next times", columns, due.items.map((each) => [instant(each, { zone, weekday: true }), instant(each, { weekday: true }), fromNow(each)]), { full: false });
+  const elsewhere = zone !== ZONE;
+  const columns = [{ title: `In ${zone}`, text: true }, elsewhere && { title: `Here, ${ZONE}`, text: true }, { title: "That is" }].filter(Boolean);
+  const row = (each) => [instant(each, { zone, weekday: true }), elsewhere && instant(each, { weekday: true }), fromNow(each)].filter(Boolean);
+  return table("Next times", columns, due.items.map(row), { full: false });
 };
 
 /** Adds the fields; under them stands what they say, as they are written. */

@@ -37,15 +37,22 @@ export const textTable = (told, label) => {
   ];
 };
 
+/** The charts of a part: a first one that is higher than the others has a row to itself. */
+const drawn = (found, signal) => {
+  const alone = found.length > 1 && found[0].height > found[1].height ? 1 : 0;
+  const rows = [found.slice(0, alone), found.slice(alone)].filter((row) => row.length > 0);
+  return rows.map((row, place) => charts(row, signal, alone === 1 && place === 0 ? "stack" : "pair").node);
+};
+
 /** One part of a result under its verdict. */
 export const rest = (part, signal) => {
   const [first, ...further] = part.tables;
   return [
     part.said.length > 0 && section("In words", part.said.map(([name, words]) => el("p", {}, name && [el("b", {}, foreign(name)), " "], foreign(words)))),
     part.facts.length > 0 && section("Found", facts(part.facts.map(([name, value]) => [name, foreign(value)]))),
-    part.charts.length > 0 && section("Charts", charts(part.charts, signal).node, values(part.charts)),
-    first && section("Table", textTable(first, "Table")),
-    further.length > 0 && details("More tables", further.map((each, place) => textTable(each, `Table ${place + 2}`))),
+    part.charts.length > 0 && section("Charts", drawn(part.charts, signal), values(part.charts)),
+    first && section(first[0], textTable(first[1], first[0])),
+    further.length > 0 && details("Why: more tables", further.map(([title, each]) => [el("h3", {}, title), textTable(each, title)])),
     part.remarks.length > 0 && section("Stands on", el("ul", { class: "remarks" }, part.remarks.map((remark) => el("li", {}, foreign(remark))))),
   ];
 };

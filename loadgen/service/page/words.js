@@ -35,6 +35,9 @@ export const reason = (run) => REASONS[run.reason] ?? null;
 /** What people call a run. */
 export const title = (run) => (run.name === null ? run.id : run.name);
 
+/** Who asked for something. */
+export const asker = (name) => (name === "open" ? "this machine" : foreign(name));
+
 export const runLink = (run) => link(`/runs/${run.id}`, foreign(title(run)));
 
 export const variable = (name) => VARIABLES[name] ?? name;

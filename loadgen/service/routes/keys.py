@@ -26,13 +26,15 @@ from loadgen.service.wire import (
 router = APIRouter(prefix="/v1", tags=["keys"])
 
 
-@router.post("/keys", status_code=201, responses=problems())
+@router.post("/keys", status_code=201, responses=problems(409))
 def make_key(body: KeyRequest, request: Request, parts: Parts, who: Admin) -> KeyMade:
-    """Makes a key. It is shown here and nowhere else again."""
+    """Makes a key. It is shown here and nowhere else again. The first one has the scope `admin`."""
     now = parts.clock.now_unix_ms()
     expires = None if body.expires_in_s is None else now + int(body.expires_in_s * 1000)
     limits = {} if body.limits is None else body.limits.model_dump(exclude_none=True)
     with parts.database.write() as connection:
+        if body.scope is not Scope.ADMIN and not keys.any_there(connection):
+            raise conflict("nobody could make keys any more: make one of scope admin first")
         key_id, key = keys.create(
             connection,
             body.name,
@@ -111,13 +113,13 @@ def open_session(body: SessionRequest, request: Request, response: Response, par
         secure=parts.options.secure_cookies,
         path="/",
     )
-    return _view(parts, principal, cookie)
+    return session_view(parts, principal, cookie)
 
 
 @router.get("/session", responses=problems())
 def show_session(request: Request, parts: Parts, who: Reader) -> SessionView:
     """Who one is, and what one may do."""
-    return _view(parts, who, knock_of(request).cookie)
+    return session_view(parts, who, knock_of(request).cookie)
 
 
 @router.delete("/session", status_code=204, responses={**NO_BODY, **problems()})
@@ -152,7 +154,8 @@ def list_audit(
     return AuditPage(items=items, next=items[-1].id if len(items) == limit else None)
 
 
-def _view(parts: Services, principal: Principal, cookie: str | None) -> SessionView:
+def session_view(parts: Services, principal: Principal, cookie: str | None) -> SessionView:
+    """What whoever this is may know of themselves."""
     limits = limits_of(parts, principal)
     return SessionView(
         id=principal.id,

@@ -3,15 +3,20 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path
+from fastapi import APIRouter, Header, Path, Request
 from fastapi.responses import Response
 
 from loadgen import __version__
-from loadgen.service.problems import not_found
+from loadgen.service.auth.principal import Scope
+from loadgen.service.problems import Problem, not_found
+from loadgen.service.routes.common import Parts, knock_of
+from loadgen.service.routes.keys import session_view
+from loadgen.service.wire import SessionView
 
 router = APIRouter(include_in_schema=False)
 
@@ -84,6 +89,19 @@ IfNoneMatch = Annotated[str | None, Header(alias="If-None-Match")]
 def shell(if_none_match: IfNoneMatch = None) -> Response:
     """The same for every address: what is shown there is fetched from the API by whoever is signed in."""
     return _answer(_FILES[_SHELL], if_none_match)
+
+
+@router.get("/page/session", response_model=None)
+def session(request: Request, parts: Parts) -> SessionView | Response:
+    """Who opens the page. Nobody is no error here: the page then asks for a key."""
+    knock = knock_of(request)
+    try:
+        who = parts.door.let_in(knock, Scope.READ)
+    except Problem as problem:
+        if problem.status is not HTTPStatus.UNAUTHORIZED:
+            raise
+        return Response(status_code=204)
+    return session_view(parts, who, knock.cookie)
 
 
 @router.get("/page/{name:path}")

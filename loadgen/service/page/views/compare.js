@@ -128,9 +128,9 @@ const gateForm = (ids, gates) => {
   return el(
     "form",
     { class: "gates", submit: judge },
-    el("label", { for: "gates" }, "Gates"),
+    el("label", { for: "gates" }, "What fails a run, one a line"),
     box,
-    el("p", { class: "help", id: "gates-help" }, "One a line: what fails a run, such as tpot_s.p99 > 1.05x or attainment_ratio < 0.99."),
+    el("p", { class: "help", id: "gates-help" }, "Such as tpot_s.p99 > 1.05x or attainment_ratio < 0.99."),
     el("button", { class: "act" }, "Judge"),
   );
 };
@@ -167,9 +167,9 @@ export const show = async ({ main, query, signal, titled }) => {
     main,
     head,
     legend(runs, gates),
-    overlay.length > 0 && section("Over one another", charts(overlay, signal).node, values(overlay)),
     others.map((run, place) => section([foreign(title(run)), " against ", foreign(title(baseline))], places[place])),
     section("Gates", gateForm(ids, gates)),
+    overlay.length > 0 && section("Over one another", charts(overlay, signal).node, values(overlay)),
     details("Add another run", choice),
   );
   await Promise.all(others.map((run, place) => compared(baseline, run, gates, places[place], signal)));

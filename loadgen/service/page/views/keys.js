@@ -1,10 +1,10 @@
 // Keys: given out, shown once, revoked.
 
 import { get, post, remove } from "/page/api.js";
-import { button, confirm, el, empty, fill, foreign, heading, section, table, tag } from "/page/elements.js";
+import { button, confirm, el, empty, fill, foreign, heading, link, section, table, tag } from "/page/elements.js";
 import { DASH, number, span, time } from "/page/format.js";
 import { Form, FieldErrors } from "/page/form.js";
-import { show as showAgain } from "/page/router.js";
+import { show as showAgain, signInAddress } from "/page/router.js";
 import { session } from "/page/session.js";
 
 const SCOPES = [
@@ -78,7 +78,7 @@ const positive = (form, name, times) => {
   return found;
 };
 
-const makeForm = (made) => {
+const makeForm = (first, made) => {
   const form = new Form({
     label: "Make the key",
     submit: async () => {
@@ -89,7 +89,7 @@ const makeForm = (made) => {
     },
   });
   form.add("name", { label: "Name", pointer: "/name", required: "a key needs a name", help: "Who or what uses it.", size: "small" });
-  form.add("scope", { label: "Scope", type: "select", options: SCOPES, value: "read", pointer: "/scope", size: "small" });
+  form.add("scope", { label: "Scope", type: "select", options: first ? SCOPES.slice(-1) : SCOPES, value: first ? "admin" : "read", pointer: "/scope", size: "small" });
   form.add("expires_in_s", { label: "Good for, days", pointer: "/expires_in_s", optional: true, help: "Without it, until it is revoked.", size: "small" });
   for (const [name, label] of LIMITS) form.add(name, { label, pointer: [`/limits/${name}`, `/${name}`], optional: true, size: "small" });
   return form.node;
@@ -98,17 +98,19 @@ const makeForm = (made) => {
 export const show = async ({ main, signal, titled }) => {
   const [fresh, list, trouble] = [el("div", {}), el("div", {}), el("div", { role: "alert" })];
   const report = (fault) => fill(trouble, el("p", { class: "error" }, fault.detail ?? String(fault)));
-  const draw = async () => {
-    const { items } = await get("/v1/keys", signal);
-    fill(list, items.length > 0 ? table("Keys", COLUMNS, items.map((key) => row(key, report))) : empty("There is no key: whoever reaches this service on this machine may do everything. With the first key of scope admin that ends."));
+  const { items: before } = await get("/v1/keys", signal);
+  const draw = (items) => {
+    fill(list, items.length > 0 ? table("Keys", COLUMNS, items.map((key) => row(key, report))) : empty("There is no key: whoever reaches this service on this machine may do everything. With the first key, which has the scope admin, that ends."));
   };
   const made = async (key, name) => {
     const told = shownOnce(key, name);
     fill(fresh, told);
     told.focus();
     // With the first key this page needs one itself: then the list is for whoever signs in with it.
-    await draw().catch((fault) => (fault.status === 401 ? fill(list) : Promise.reject(fault)));
+    const found = await get("/v1/keys", signal).catch((fault) => (fault.status === 401 ? null : Promise.reject(fault)));
+    if (found === null) fill(list, el("p", { class: "state" }, link(signInAddress(), "Sign in with it"), " to go on here."));
+    else draw(found.items);
   };
-  await draw();
-  fill(main, heading(titled("Keys")), fresh, trouble, list, section("New key", makeForm(made)));
+  draw(before);
+  fill(main, heading(titled("Keys")), fresh, trouble, list, section("New key", makeForm(before.length === 0, made)));
 };

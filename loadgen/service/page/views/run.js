@@ -8,7 +8,7 @@ import { Counts, Log, Progress, follow, liveCharts } from "/page/live.js";
 import { show as showAgain } from "/page/router.js";
 import { may } from "/page/session.js";
 import { rest, verdict } from "/page/view_parts.js";
-import { isActive, isAtWork, reason, stateTags, target, title } from "/page/words.js";
+import { asker, isActive, isAtWork, reason, stateTags, target, title } from "/page/words.js";
 
 const LOOK_AGAIN_MS = 3000;
 
@@ -34,7 +34,7 @@ const actions = (run) => {
 const about = (run) => [
   facts([
     ["Server", run.kind === "experiment" ? null : target(run)],
-    ["Asked for", [time(run.created_at), " by ", foreign(run.created_by)]],
+    ["Asked for", [time(run.created_at), " by ", asker(run.created_by)]],
     ["Began", run.started_at && time(run.started_at, { seconds: true })],
     ["Ended", run.ended_at && [time(run.ended_at, { seconds: true }), `, after ${span(between(run.started_at ?? run.created_at, run.ended_at))}`]],
     ["Time limit", run.time_limit_s && span(run.time_limit_s)],
@@ -98,8 +98,11 @@ const figuresOf = (run) => {
   return null;
 };
 
+/** Whether its process came so far as to say what it measured. */
+const hasView = (run) => !run.files_removed && run.result !== null && (run.kind !== "experiment" || run.result.ladders !== undefined);
+
 const ended = async (run, place, signal) => {
-  const view = run.files_removed ? null : await getIfThere(`/v1/runs/${run.id}/view`, signal);
+  const view = hasView(run) ? await getIfThere(`/v1/runs/${run.id}/view`, signal) : null;
   const parts = view?.parts ?? [];
   const single = parts.length === 1;
   fill(

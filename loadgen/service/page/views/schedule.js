@@ -8,7 +8,7 @@ import { KINDS, known, RequestFields } from "/page/request_form.js";
 import { go, show as showAgain } from "/page/router.js";
 import { may } from "/page/session.js";
 import { addTimetable, dueTable } from "/page/timetable.js";
-import { result, runLink, stateTags, target } from "/page/words.js";
+import { asker, result, runLink, stateTags, target } from "/page/words.js";
 
 const OUTCOMES = { run: "ran", missed: "missed: nobody was there in time", busy: "skipped: its server was in use", refused: "refused: it may not be any more" };
 
@@ -117,7 +117,7 @@ export const show = async (context) => {
         ["If its server is in use", schedule.when_busy === "skip" ? "skips this time" : "waits in the queue"],
         ["Late by at most", span(schedule.misfire_grace_s)],
         ["Cron", el("code", {}, schedule.cron)],
-        ["Made", [time(schedule.created_at), " by ", foreign(schedule.created_by)]],
+        ["Made", [time(schedule.created_at), " by ", asker(schedule.created_by)]],
       ]),
       details("Its request", json("Request", schedule.request)),
     ),

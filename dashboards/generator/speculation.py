@@ -5,7 +5,7 @@ from dashboards.generator.dashboard import assembled, metric_variable, own_varia
 from dashboards.generator.grids import COLUMNS, by_level, table
 from dashboards.generator.lines import timeseries
 from dashboards.generator.live import run_annotations
-from dashboards.generator.panels import QUANTILE_COLORS, Json, Panel, Query, Row
+from dashboards.generator.panels import Json, Panel, Query, Row
 from dashboards.generator.promql import (
     ARM,
     LEVEL,
@@ -138,34 +138,16 @@ def _running() -> list[Panel]:
             Query(expr=share(rate("output_tokens_total", *ARM), events), legend=_WHO),
         ),
         timeseries(
-            "TPOT of each arm",
-            "Time per output token after the first, one value a request; p50 over the last minute or so.",
+            "TPOT of each arm, p50",
+            "Time per output token after the first, one value a request; over the last minute or so.",
             "s",
-            Query(
-                expr=quantile(0.5, "time_per_output_token_seconds", *ARM),
-                legend=f"p50 {_WHO}",
-                color=QUANTILE_COLORS[0.5],
-            ),
-            Query(
-                expr=quantile(0.95, "time_per_output_token_seconds", *ARM),
-                legend=f"p95 {_WHO}",
-                color=QUANTILE_COLORS[0.95],
-            ),
+            Query(expr=quantile(0.5, "time_per_output_token_seconds", *ARM), legend=_WHO),
         ),
         timeseries(
-            "TTFT of each arm",
-            "Time to first token; over the last minute or so.",
+            "TTFT of each arm, p95",
+            "Time from sending a request to its first token-bearing event; over the last minute or so.",
             "s",
-            Query(
-                expr=quantile(0.5, "time_to_first_token_seconds", *ARM),
-                legend=f"p50 {_WHO}",
-                color=QUANTILE_COLORS[0.5],
-            ),
-            Query(
-                expr=quantile(0.95, "time_to_first_token_seconds", *ARM),
-                legend=f"p95 {_WHO}",
-                color=QUANTILE_COLORS[0.95],
-            ),
+            Query(expr=quantile(0.95, "time_to_first_token_seconds", *ARM), legend=_WHO),
         ),
         table(
             "Cells",

@@ -21,7 +21,7 @@ from loadgen.core.errors import ConfigError, ExitCode, StoreError
 from loadgen.core.experiment.plan import Plan
 from loadgen.options.experiment import ExperimentFile
 from loadgen.wiring.execute import host_facts
-from loadgen.wiring.experiment_notes import change_notes, footing_remarks, length_remarks
+from loadgen.wiring.experiment_notes import change_notes, footing_remarks
 from loadgen.wiring.experiment_plan import planned_over
 from loadgen.wiring.experiment_resume import give_up_damaged, resumed
 from loadgen.wiring.experiment_servers import check_servers
@@ -129,7 +129,7 @@ async def run_experiment(
             if watch is not None:
                 watch.tell("experiment", folder.path)
             interrupted = await sittings.run()
-            remarks = (*footing_remarks(folder, found.plan), *length_remarks(folder, found.plan))
+            remarks = footing_remarks(folder, found.plan)
             return FinishedExperiment(
                 folder=folder, manifest=manifest, ends=folder.ends(), remarks=remarks, interrupted=interrupted
             )

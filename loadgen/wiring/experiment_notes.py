@@ -7,7 +7,11 @@ from itertools import chain
 from typing import Any
 
 from loadgen.adapters.store.experiment_folder import CellEnd, Change, ExperimentFolder, ExperimentManifest
-from loadgen.core.comparison.footing import Footing, Standing, length_finding
+from loadgen.core.comparison.arms import ArmRun
+from loadgen.core.comparison.cell import Cell
+from loadgen.core.comparison.footing import Footing, Standing
+from loadgen.core.comparison.lengths import LENGTHS_ERROR_RATIO, lengths_apart
+from loadgen.core.comparison.side import level_text
 from loadgen.core.experiment.plan import Plan, PlannedArm, Role, Sitting
 from loadgen.core.metrics.summary import Summary
 from loadgen.core.simulation.gpus import GPUS
@@ -55,19 +59,22 @@ def footing_remarks(folder: ExperimentFolder, plan: Plan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(words)))
 
 
-def length_remarks(folder: ExperimentFolder, plan: Plan) -> Iterator[str]:
-    """Where arms and baseline did not do the same work, by all repeats together."""
-    finished = folder.finished()
-
-    def summaries(arm: PlannedArm, level: str) -> list[Summary]:
-        cells = (cell for cell in plan.cells if cell.arm == arm and cell.level.name == level)
-        return [folder.cell(cell).load_summary() for cell in cells if cell.name in finished]
-
-    for level in plan.levels:
-        baseline = summaries(plan.baseline, level.name)
-        for arm in plan.arms[1:]:
-            if (finding := length_finding(baseline, summaries(arm, level.name))) is not None:
-                yield f"{arm.label} at {level.name}: {finding}"
+def length_notes(runs: Mapping[PlannedArm, Sequence[ArmRun]], baseline: PlannedArm) -> Iterator[str]:
+    """Where arms and baseline did not do the same work, by all repeats that both have; `runs` are of one ladder."""
+    first = {(run.cell.level, run.cell.repeat): run.cell for run in runs[baseline]}
+    pairs: dict[tuple[PlannedArm, float], list[tuple[Cell, Cell]]] = {}
+    names = {}
+    for arm in runs:
+        for run in runs[arm] if arm != baseline else ():
+            place = (run.cell.level, run.cell.repeat)
+            if place in first:
+                pairs.setdefault((arm, run.cell.level), []).append((first[place], run.cell))
+                names[arm, run.cell.level] = level_text(run.summary.load)
+    for (arm, level), found in pairs.items():
+        sides = tuple(zip(*found, strict=True))
+        apart = lengths_apart(sides[0], sides[1], error_ratio=LENGTHS_ERROR_RATIO / len(pairs))
+        if apart is not None:
+            yield f"{arm.label} at {names[arm, level]}: {apart}"
 
 
 def late_p99_s(folder: ExperimentFolder, sitting: Sitting) -> float | None:

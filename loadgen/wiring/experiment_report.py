@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from loadgen.wiring.experiment_notes import (
     floor_notes,
     footing_remarks,
     late_p99_s,
-    length_remarks,
+    length_notes,
     missing_notes,
     restart_notes,
     simulation_notes,
@@ -108,7 +109,7 @@ def experiment_result(path: Path) -> ExperimentResult:
         *simulation_notes(manifest, folder),
         *footing_remarks(folder, plan),
         *consequence_notes(folder, plan),
-        *length_remarks(folder, plan),
+        *chain.from_iterable(length_notes(_of(found, mode), plan.baseline) for mode in found[plan.baseline].runs),
         *restart_notes(folder, plan, ran),
         *change_notes(manifest.changes),
         *floor_notes(plan, ran),
@@ -174,7 +175,7 @@ def _comparison(
     notes: list[str],
 ) -> ArmsComparison:
     baseline, planned = manifest.plan.baseline, [cell for cell in manifest.plan.cells if cell.level.load.mode is mode]
-    runs = {arm: data.runs[mode] for arm, data in found.items() if mode in data.runs}
+    runs = _of(found, mode)
     compared = [arm for arm in runs if arm.role is Role.COMPARED]
     summaries = [run.summary for run in runs[baseline]]
     again = next((arm for arm in runs if arm.role is Role.AGAIN), None)
@@ -206,6 +207,11 @@ def _comparison(
         },
         planned_runs=len(planned),
     )
+
+
+def _of(found: Mapping[PlannedArm, _ArmData], mode: LoadMode) -> dict[PlannedArm, list[ArmRun]]:
+    """The runs of one ladder, by arm that has any."""
+    return {arm: data.runs[mode] for arm, data in found.items() if mode in data.runs}
 
 
 def _arm(manifest: ExperimentManifest, folder: ExperimentFolder, planned: PlannedArm) -> Arm:

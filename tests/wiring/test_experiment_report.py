@@ -52,7 +52,7 @@ def test_an_experiment_is_read_from_its_folder(measured: ExperimentFolder) -> No
     assert [ladder.arm.name for ladder in comparison.ladders] == ["baseline", "other", "baseline-again"]
     assert [[level.requests for level in ladder.levels] for ladder in comparison.ladders] == [[12]] * 3
     assert comparison.price_per_hour == 2
-    assert any("other at c2: answers have 2.0 tokens" in note for note in comparison.notes)
+    assert any("other at concurrency 2: answers have 2.0 tokens" in note for note in comparison.notes)
     assert any(note.startswith("not verified to be equal") for note in comparison.notes)
 
 

@@ -7,11 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from loadgen.core.experiment.plan import PlannedArm, Role
-from loadgen.core.metrics.summary import Summary
 from loadgen.core.server.configuration import ServerConfiguration, SpeculationConfiguration
-
-LENGTHS_APART_RATIO = 0.02
-"""Answers whose mean lengths differ by more than this are no longer taken for the same work."""
 
 _MEASURED_APART_RATIO = 0.02  # what is made of the memory that is free at a start differs a little from start to start
 
@@ -96,23 +92,6 @@ def footing(baseline: Served, arm: Served, planned: PlannedArm) -> Footing:
     rules = _rules(planned, apart)
     differences = [_difference(name, settings[0].get(name), settings[1].get(name), rules) for name in apart]
     return Footing(differences=tuple(differences), unverified=unverified, surprises=tuple(_surprises(arm, planned)))
-
-
-def length_finding(baseline: Sequence[Summary], arm: Sequence[Summary]) -> str | None:
-    """In words, that the answers of runs of the same requests differ in length; None when they do not, or nobody knows.
-
-    By the mean output tokens of completed requests.
-    """
-    expected, found = _mean_output_tokens(baseline), _mean_output_tokens(arm)
-    if expected is None or found is None or abs(found - expected) <= LENGTHS_APART_RATIO * expected:
-        return None
-    return f"answers have {found:.1f} tokens on average, those of the baseline {expected:.1f}"
-
-
-def _mean_output_tokens(runs: Sequence[Summary]) -> float | None:
-    ended = [run for run in runs if run.requests.completed]
-    counts = [run.tokens.output for run in ended if run.tokens.output is not None]
-    return sum(counts) / sum(run.requests.completed for run in ended) if ended and len(counts) == len(ended) else None
 
 
 _SETTINGS = tuple(field.name for field in fields(ServerConfiguration) if field.name != "speculates")

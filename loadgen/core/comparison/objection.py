@@ -9,7 +9,7 @@ import numpy as np
 
 from loadgen.core.analysis.columns import Mask
 from loadgen.core.comparison.cell import Cell
-from loadgen.core.comparison.footing import LENGTHS_APART_RATIO
+from loadgen.core.comparison.lengths import lengths_apart
 
 OBJECTION_ERROR_RATIO = 0.01
 """In so many ladders at most it is certain that an arm answers fewer requests though it answers as many."""
@@ -55,7 +55,7 @@ def objections(sides: Mapping[float, Cells]) -> dict[float, tuple[Objection, ...
         if all(cell.rates["goodput_rps"] is not None for side in cells for cell in side):
             missed = [[~cell.good for cell in side] for side in cells]
             of_level.append(_share(Against.ATTAINMENT, level, missed, error_ratio))
-        of_level.append(_lengths(level, cells))
+        of_level.append(_lengths(level, cells, error_ratio))
         found[level] = tuple(each for each in of_level if each is not None)
     return found
 
@@ -73,15 +73,11 @@ def _share(against: Against, level: float, worse: Sequence[Sequence[Mask]], erro
     return Objection(against=against, level=level, baseline=shares[0], arm=shares[1], certain=certain)
 
 
-def _lengths(level: float, cells: Cells) -> Objection | None:
-    tokens = [[cell.columns["output_tokens"] for cell in side] for side in cells]
-    kept = np.logical_and.reduce([np.isfinite(each) for side in tokens for each in side])
-    if not kept.any():
+def _lengths(level: float, cells: Cells, error_ratio: float) -> Objection | None:
+    found = lengths_apart(*cells, error_ratio=error_ratio)
+    if found is None:
         return None
-    baseline, arm = (float(np.mean([each[kept].mean() for each in side])) for side in tokens)
-    if abs(arm - baseline) <= LENGTHS_APART_RATIO * baseline:
-        return None
-    return Objection(against=Against.LENGTHS, level=level, baseline=baseline, arm=arm, certain=True)
+    return Objection(against=Against.LENGTHS, level=level, baseline=found.baseline, arm=found.arm, certain=True)
 
 
 def _sign_test(more: int, fewer: int) -> float:

@@ -1,7 +1,6 @@
 """Whether two servers may be compared: on pages that real servers gave, and on settings made up."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,10 +8,9 @@ from typing import Any
 import pytest
 
 from loadgen.adapters.servers.vllm_facts import speculation_of
-from loadgen.core.comparison.footing import Served, Standing, footing, length_finding
+from loadgen.core.comparison.footing import Served, Standing, footing
 from loadgen.core.experiment.plan import PlannedArm, Role
 from loadgen.core.server.configuration import ServerConfiguration, SpeculationConfiguration
-from tests.core.analysis.factory import answered, summarised
 
 PAGES = Path(__file__).parents[2] / "golden" / "pages"
 BASELINE = PlannedArm(name="baseline", label="Baseline", role=Role.BASELINE, of="baseline")
@@ -210,25 +208,3 @@ def test_a_forced_server_that_says_so_is_what_it_is_taken_for() -> None:
         | {"synthetic_acceptance_length": 5}
     )
     assert footing(plain(), drafting(speculation=told), replace(NGRAM, forced_length=5)).objections == ()
-
-
-def finding(baseline: Sequence[int], arm: Sequence[int | None]) -> str | None:
-    """Of runs of one request each, of so many tokens; None for one whose tokens nobody counted."""
-    sides = (
-        [
-            summarised(
-                [answered(0, tokens=tokens or 10, **({} if tokens else {"output_tokens": None, "event_tokens": None}))]
-            )
-            for tokens in side
-        ]
-        for side in (baseline, arm)
-    )
-    return length_finding(*sides)
-
-
-def test_lengths_of_answers() -> None:
-    """By the mean of all runs, two per cent of which are the most; where one is not known there is none."""
-    assert finding([50, 150], [60, 142]) is None
-    assert finding([50, 150], [60, 130]) == "answers have 95.0 tokens on average, those of the baseline 100.0"
-    assert finding([50, 150], [60, None]) is None
-    assert finding([50, 150], []) is None

@@ -150,7 +150,7 @@ def test_answers_of_another_length_are_no_claim_of_tpot(factor: float) -> None:
 
 
 def test_two_percent_of_length_are_forgiven() -> None:
-    """As docs/experiments.md has it."""
+    """As docs/statistics.md has it."""
     found = compared(at(ladder(DRAFTING, PAYS_MS), counting(1.019), 4))
     assert found.arms[0].objections == ()
     assert recommended(found) == ["eagle3"] * 3

@@ -1,0 +1,100 @@
+"""The files of the page, without a browser: what is served, under which policy, and what the code never does."""
+
+import re
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+import httpx2
+import pytest
+
+PAGE = resources.files("loadgen.service").joinpath("page")
+ADDRESSES = [
+    *("/", "/runs", "/runs/new", "/runs/20260131-120000-000-abcdef", "/compare?run=a&run=b", "/sign-in"),
+    *("/schedules", "/schedules/new", "/capacity", "/capacity/abc", "/baselines", "/keys"),
+]
+
+
+def modules() -> dict[str, str]:
+    """The page's own scripts by their names."""
+
+    def found(folder: Traversable, prefix: str) -> dict[str, str]:
+        return {prefix + path.name: path.read_text() for path in folder.iterdir() if path.name.endswith(".js")}
+
+    return found(PAGE, "") | found(PAGE.joinpath("views"), "views/")
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+async def test_every_address_has_the_shell(client: httpx2.AsyncClient, address: str) -> None:
+    """So a reload and a link from elsewhere lead to the same, under a policy that lets in nothing from elsewhere."""
+    answer = await client.get(address)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert '<main id="content"' in answer.text
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("default-src 'self';")
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_what_the_shell_asks_for_is_there(client: httpx2.AsyncClient) -> None:
+    """Each script and style sheet of the shell, and each module that a module imports, with its type."""
+    shell = (await client.get("/")).text
+    asked = set(re.findall(r'(?:src|href)="(/page/[^"]+)"', shell))
+    for code in modules().values():
+        asked |= set(re.findall(r'from "([^"]+)"', code))
+    assert len(asked) > 20
+    kinds = {"js": "text/javascript", "mjs": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+    for address in sorted(asked):
+        answer = await client.get(address)
+        assert answer.status_code == 200, address
+        assert answer.headers["content-type"].startswith(kinds[address.rpartition(".")[2]])
+
+
+async def test_what_has_not_changed_is_not_sent_again(client: httpx2.AsyncClient) -> None:
+    """A browser that has a file asks whether it is still the same."""
+    first = await client.get("/page/app.js")
+    again = await client.get("/page/app.js", headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../app.py", "..%2fapp.py", "%2e%2e/app.py", "views/../../app.py", "views", "views/", "", "/etc/passwd", "no.js"],
+)
+async def test_no_other_file_is_served(client: httpx2.AsyncClient, name: str) -> None:
+    """A name leads to a file of the page or nowhere."""
+    answer = await client.get(f"/page/{name}")
+    assert answer.status_code == 404
+
+
+async def test_a_page_that_nobody_opened_a_session_for_is_told_so_without_an_error(client: httpx2.AsyncClient) -> None:
+    """Without keys everybody is let in; with one, nobody is nobody, and a wrong key is still refused."""
+    assert (await client.get("/page/session")).json()["open"] is True
+    assert (await client.post("/v1/keys", json={"name": "first", "scope": "admin"})).status_code == 201
+    assert (await client.get("/page/session")).status_code == 204
+    assert (await client.get("/v1/session")).status_code == 401
+
+
+async def test_the_first_key_can_make_others(client: httpx2.AsyncClient) -> None:
+    """Otherwise nobody could make one ever after."""
+    answer = await client.post("/v1/keys", json={"name": "first", "scope": "read"})
+    assert answer.status_code == 409
+    assert (await client.get("/page/session")).json()["open"] is True
+
+
+def test_text_only_ever_becomes_text() -> None:
+    """No module makes elements out of text, runs text, or needs a style that the policy would not let in."""
+    shell = PAGE.joinpath("shell.html").read_text()
+    assert not re.search(r"<style|\son\w+=|\sstyle=|<script(?![^>]*\ssrc=)", shell)
+    for name, code in modules().items():
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc|\bstyle:", code
+        ), name
+
+
+def test_the_page_names_no_other_host() -> None:
+    """All that it loads is its own; addresses stand in examples alone."""
+    for name, code in modules().items():
+        named = set(re.findall(r"https?://([^/\"'\s`}]+)", code))
+        assert named <= {"127.0.0.1:8000", "127.0.0.1:8001"}, name

@@ -20,6 +20,6 @@ A worker takes no signals, since whoever leads it does; it ends by itself when i
 the leader dies, and what it has recorded stays in its file, `records.K.jsonl.zst` of the run folder. Secrets come in
 the job or from the environment, never on the command line. A process does one job and ends.
 
-`leading` holds what the leader's side makes of the messages, whatever they come by; `team` is the leader of children on
-this machine.
+`child` is a worker and `leader` what it sees of the other side. There `leading` holds what is made of the messages,
+whatever they come by, `crew` where workers come from, and `team` drives a run with them.
 """

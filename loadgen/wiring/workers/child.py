@@ -22,29 +22,21 @@ from loadgen.wiring.settings import settings_of
 from loadgen.wiring.target import destination_of
 from loadgen.wiring.transport import transport_of
 from loadgen.wiring.workers.counted import CountedTotals
+from loadgen.wiring.workers.leader import Leader
 from loadgen.wiring.workers.messages import (
     LONGEST_LINE_BYTES,
-    Abort,
     Axis,
-    Began,
     Ended,
     Failed,
-    FromWorker,
     Job,
-    Measuring,
     Progress,
     Ready,
-    Start,
-    Stop,
-    ToWorker,
     decode_to_worker,
-    encode,
     options_of,
 )
 from loadgen.wiring.workload import level_plan, open_workload
 
 _TELL_S = 0.25
-_UNREAD_BYTES = 2**20
 
 
 def main() -> int:
@@ -66,7 +58,7 @@ async def _serve(spoken: int) -> int:
     line = await heard.readline()
     if not line:
         return 0
-    leader = _Leader(heard, asyncio.StreamWriter(pipe, protocol, None, loop))
+    leader = Leader(heard, asyncio.StreamWriter(pipe, protocol, None, loop))
     try:
         job = decode_to_worker(line)
         if not isinstance(job, Job):
@@ -76,64 +68,6 @@ async def _serve(spoken: int) -> int:
         leader.tell(Failed(kind=type(fault).__name__, message=str(fault)))
     await leader.close()
     return 0
-
-
-class _Leader:
-    """Both directions of the talk. As the run's partners it agrees on begin and measured phase."""
-
-    def __init__(self, heard: asyncio.StreamReader, spoken: asyncio.StreamWriter) -> None:
-        self._heard, self._spoken = heard, spoken
-        self._start: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self.ready = Ready(requests=0)
-
-    @property
-    def listens(self) -> bool:
-        """Whether it takes what it is told; otherwise progress is not worth the memory."""
-        return self._spoken.transport.get_write_buffer_size() < _UNREAD_BYTES
-
-    def tell(self, message: FromWorker) -> None:
-        """Says something, without waiting."""
-        self._spoken.write(encode(message) + b"\n")
-
-    async def start_ns(self) -> int:
-        self.tell(self.ready)
-        return await self._start
-
-    def began(self, at_ns: int) -> None:
-        self.tell(Began(at_ns=at_ns))
-
-    async def listen(self, run: Run) -> None:
-        """Does what it says, until it says nothing more: then nobody is there."""
-        try:
-            while line := await self._heard.readline():
-                self._do(decode_to_worker(line), run)
-        except Exception:
-            self._do(Abort(), run)
-            raise
-        self._do(Abort(), run)
-
-    async def close(self) -> None:
-        """Returns when all was heard, or nobody is there to hear it."""
-        self._spoken.close()
-        with suppress(ConnectionError):
-            await self._spoken.wait_closed()
-
-    def _do(self, message: ToWorker, run: Run) -> None:
-        match message:
-            case Start(at_ns=at_ns):
-                self._begin_at(at_ns)
-            case Measuring(at_ns=at_ns):
-                run.measure_from(at_ns)
-            case Stop(reason=reason):
-                run.stop(reason)
-                self._begin_at(run.clock.now_ns())  # there is no load to begin, but the run has its end to go through
-            case Abort():
-                run.abort()
-                self._begin_at(run.clock.now_ns())
-
-    def _begin_at(self, at_ns: int) -> None:
-        if not self._start.done():
-            self._start.set_result(at_ns)
 
 
 class _Counting:
@@ -158,7 +92,7 @@ class _Counting:
         return CountedTotals.of(totals)
 
 
-async def _work(job: Job, leader: _Leader) -> None:
+async def _work(job: Job, leader: Leader) -> None:
     options = options_of(job)
     destination = destination_of(options)
     secrets = (*destination.secrets, *job.secrets)
@@ -193,7 +127,7 @@ async def _work(job: Job, leader: _Leader) -> None:
         leader.tell(Ended(end=end, last=_progress(run, sink.since_last())))
 
 
-async def _driven(run: Run, leader: _Leader, sink: _Counting) -> RunEnd:
+async def _driven(run: Run, leader: Leader, sink: _Counting) -> RunEnd:
     """The run to its end, while its leader is listened to and told how far it is."""
     over = asyncio.Event()
     listening = asyncio.create_task(leader.listen(run))
@@ -210,7 +144,7 @@ async def _driven(run: Run, leader: _Leader, sink: _Counting) -> RunEnd:
     return end
 
 
-async def _report(run: Run, leader: _Leader, sink: _Counting, over: asyncio.Event) -> None:
+async def _report(run: Run, leader: Leader, sink: _Counting, over: asyncio.Event) -> None:
     while not over.is_set():
         with suppress(TimeoutError):
             async with asyncio.timeout(_TELL_S):

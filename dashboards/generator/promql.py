@@ -42,10 +42,10 @@ def share(part: str, whole: str) -> str:
 
 
 def quantile(ratio: float, metric: str, *labels: str) -> str:
-    """A quantile of a histogram of ours."""
+    """A quantile of a histogram of ours; nothing, rather than no number, where nothing was observed."""
     native = summed(f"rate({chosen(metric)}{RATE})", *labels)
     classic = summed(f"rate({chosen(f'{metric}_bucket')}{RATE})", *labels, "le")
-    return f"histogram_quantile({ratio}, {native}) or histogram_quantile({ratio}, {classic})"
+    return f"(histogram_quantile({ratio}, {native}) or histogram_quantile({ratio}, {classic})) >= 0"
 
 
 def observed(metric: str, *labels: str) -> str:

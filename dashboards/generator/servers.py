@@ -80,7 +80,7 @@ def tokens() -> Panel:
 
 def first_tokens() -> Panel:
     """The server's own TTFT."""
-    quantile = f"histogram_quantile(0.95, {by_server('time_to_first_token_seconds_bucket:rate1m', 'le')})"
+    quantile = f"histogram_quantile(0.95, {by_server('time_to_first_token_seconds_bucket:rate1m', 'le')}) >= 0"
     return timeseries(
         "Server: TTFT p95, from its own coarse buckets",
         f"From a request's arrival in the server to its first token. {COARSE} llama.cpp has none. {_RULED}",

@@ -21,7 +21,13 @@ const request = async (method, path, { body = undefined, signal = undefined, hea
   if (csrf !== null && method !== "GET") sent["X-CSRF-Token"] = csrf;
   let answer;
   try {
-    answer = await fetch(path, { method, headers: sent, body: body === undefined ? undefined : JSON.stringify(body), signal, cache: "no-store" });
+    answer = await fetch(path, {
+      method,
+      headers: sent,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
+      cache: "no-store",
+    });
   } catch (fault) {
     if (fault.name === "AbortError") throw fault;
     throw new ApiError(0, { title: "The service does not answer", detail: "It may have been stopped, or the network is down." });

@@ -48,7 +48,10 @@ const drawBar = (path) => {
   const here = path === "/" ? "/runs" : path;
   const shown = session() === null ? [] : PAGES.filter(([, , scope]) => scope === undefined || may(scope));
   const current = (address) => (here === address ? "page" : here.startsWith(`${address}/`) ? "true" : null);
-  fill(document.getElementById("pages"), shown.map(([address, title]) => el("a", { href: address, "aria-current": current(address) }, title)));
+  fill(
+    document.getElementById("pages"),
+    shown.map(([address, title]) => el("a", { href: address, "aria-current": current(address) }, title)),
+  );
   const who = session();
   fill(
     document.getElementById("who"),
@@ -61,7 +64,10 @@ const begin = async () => {
   try {
     await load();
   } catch (fault) {
-    fill(document.getElementById("content"), failure("The service does not answer", fault.detail ?? "", () => location.reload()));
+    fill(
+      document.getElementById("content"),
+      failure("The service does not answer", fault.detail ?? "", () => location.reload()),
+    );
     return;
   }
   await start(ROUTES, drawBar);

@@ -40,10 +40,28 @@ export const historyChart = (points, baseline) => {
   const column = (of) => points.map((point) => of(point) ?? null);
   const valid = (of) => column((point) => (point.valid ? of(point) : null));
   const lines = [
-    line("capacity", valid((point) => point.level), 0, { shape: 0 }),
-    line("expected, by those before", column((point) => point.expected), 4, { dashed: true, low: column((point) => point.expected_low), high: column((point) => point.expected_high) }),
+    line(
+      "capacity",
+      valid((point) => point.level),
+      0,
+      { shape: 0 },
+    ),
+    line(
+      "expected, by those before",
+      column((point) => point.expected),
+      4,
+      { dashed: true, low: column((point) => point.expected_low), high: column((point) => point.expected_high) },
+    ),
   ];
-  if (baseline !== null) lines.push(line(`baseline ${baseline.name}`, points.map(() => baseline.level), 2, { dashed: true }));
+  if (baseline !== null)
+    lines.push(
+      line(
+        `baseline ${baseline.name}`,
+        points.map(() => baseline.level),
+        2,
+        { dashed: true },
+      ),
+    );
   return chart({
     id: "capacity-history",
     title: "Capacity",
@@ -52,7 +70,14 @@ export const historyChart = (points, baseline) => {
     x: points.map((point) => new Date(point.at).getTime() / 1000),
     x_label: "date",
     lines: lines.filter((each) => each.values.some((value) => value !== null)),
-    marks: points.filter((point) => COUNTED.has(point.verdict)).map((point) => ({ x: new Date(point.at).getTime() / 1000, text: CHANGES[point.verdict][0], bad: point.verdict !== "improvement", tone: point.verdict === "improvement" ? 2 : null })),
+    marks: points
+      .filter((point) => COUNTED.has(point.verdict))
+      .map((point) => ({
+        x: new Date(point.at).getTime() / 1000,
+        text: CHANGES[point.verdict][0],
+        bad: point.verdict !== "improvement",
+        tone: point.verdict === "improvement" ? 2 : null,
+      })),
     height: 320,
   });
 };

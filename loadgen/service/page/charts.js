@@ -47,12 +47,36 @@ export const charts = (found, signal, layout = "pair") => {
 /** The same values as a table, made when it is opened. */
 export const values = (found) => {
   const box = el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Values of the charts" });
-  const made = (event) => event.target.open && fill(box, found.map((chart) => [el("h3", {}, chart.title), loadgenCharts.table([chart])]));
+  const made = (event) =>
+    event.target.open &&
+    fill(
+      box,
+      found.map((chart) => [el("h3", {}, chart.title), loadgenCharts.table([chart])]),
+    );
   return el("details", { toggle: made }, el("summary", {}, "The values as tables"), box);
 };
 
 /** A chart of lines: what is not said is as a level chart has it. */
-export const chart = (given) => ({ kind: "level", log_x: false, log_y: false, choose_scale: false, band: null, marks: [], height: 220, top: null, ...given });
+export const chart = (given) => ({
+  kind: "level",
+  log_x: false,
+  log_y: false,
+  choose_scale: false,
+  band: null,
+  marks: [],
+  height: 220,
+  top: null,
+  ...given,
+});
 
 /** A line of it. */
-export const line = (label, values, tone, more = {}) => ({ label, values, tone, dashed: false, shape: null, low: null, high: null, ...more });
+export const line = (label, values, tone, more = {}) => ({
+  label,
+  values,
+  tone,
+  dashed: false,
+  shape: null,
+  low: null,
+  high: null,
+  ...more,
+});

@@ -61,7 +61,9 @@ export const facts = (rows) =>
 export const table = (label, columns, rows, { full = true, named = 0 } = {}) => {
   const classOf = (column) => (column.text ? "text" : null);
   const head = columns.map((column) =>
-    column.title ? el("th", { scope: "col", class: classOf(column) }, column.title) : el("td", {}, el("span", { class: "unseen" }, column.label ?? "")),
+    column.title
+      ? el("th", { scope: "col", class: classOf(column) }, column.title)
+      : el("td", {}, el("span", { class: "unseen" }, column.label ?? "")),
   );
   const body = rows.map((row) => {
     const { cells, marked = false, key = null } = Array.isArray(row) ? { cells: row } : row;
@@ -98,7 +100,6 @@ export const details = (title, ...children) => el("details", {}, el("summary", {
 
 /** A value as indented JSON. */
 export const json = (label, value) => el("pre", { tabindex: "0", "aria-label": label }, JSON.stringify(value, null, 2));
-
 
 /** Asks before something that cannot be undone. Resolves to whether it shall be done. */
 export const confirm = (question, detail, doIt) =>

@@ -53,7 +53,13 @@ export class Form {
     this.summary = el("div", { class: "verdict invalid", role: "alert", tabindex: "-1", hidden: true });
     this.body = el("div", { class: "fields" });
     this.go = el("button", { class: "act first" }, label);
-    this.node = el("form", { novalidate: true, submit: (event) => this.send(event) }, this.summary, this.body, el("div", { class: "actions" }, this.go, extra));
+    this.node = el(
+      "form",
+      { novalidate: true, submit: (event) => this.send(event) },
+      this.summary,
+      this.body,
+      el("div", { class: "actions" }, this.go, extra),
+    );
   }
 
   /** A field, shown at the end or within another element. */
@@ -118,7 +124,8 @@ export class Form {
 
   /** The field that a pointer means: the one of the longest pointer before it. */
   meant(pointer) {
-    const leading = (field) => Math.max(-1, ...field.pointers.filter((each) => pointer === each || pointer.startsWith(`${each}/`)).map((each) => each.length));
+    const leading = (field) =>
+      Math.max(-1, ...field.pointers.filter((each) => pointer === each || pointer.startsWith(`${each}/`)).map((each) => each.length));
     const best = [...this.fields.values()].sort((one, other) => leading(other) - leading(one))[0];
     if (best && leading(best) >= 0) return best;
     return this.fields.get(this.otherwise) ?? null;
@@ -129,7 +136,8 @@ export class Form {
     const items = [];
     for (const { pointer, detail } of fault.errors ?? []) {
       const field = this.meant(pointer);
-      const rest = field && field.pointers.includes(pointer) ? "" : `${pointer.replace(/^\/(request\/)?(options\/)?/, "").replaceAll("/", ".")}: `;
+      const rest =
+        field && field.pointers.includes(pointer) ? "" : `${pointer.replace(/^\/(request\/)?(options\/)?/, "").replaceAll("/", ".")}: `;
       const text = `${rest}${detail}`;
       if (field === null) {
         items.push(el("li", {}, text));
@@ -147,7 +155,13 @@ export class Form {
     fill(
       this.summary,
       el("p", { class: "headline" }, over ? "The session is over" : fault.detail),
-      over && el("p", { class: "answer" }, link(signInAddress(), "Sign in again"), "; what is written here is lost with that, so copy it before."),
+      over &&
+        el(
+          "p",
+          { class: "answer" },
+          link(signInAddress(), "Sign in again"),
+          "; what is written here is lost with that, so copy it before.",
+        ),
       items.length > 0 && el("ul", {}, items),
     );
     this.summary.hidden = false;

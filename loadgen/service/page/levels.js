@@ -38,7 +38,11 @@ const row = (found) => ({
 /** A row a level; the one of the knee stands out. */
 export const levelTable = (levels, { by = null, knee = null } = {}) => {
   const columns = [{ ...COLUMNS[0], title: by === null ? "Level" : variable(by) }, ...COLUMNS.slice(1)];
-  return table("Levels", columns, levels.map((found) => row({ ...found, knee: knee !== null && found.level === knee })));
+  return table(
+    "Levels",
+    columns,
+    levels.map((found) => row({ ...found, knee: knee !== null && found.level === knee })),
+  );
 };
 
 const figure = (label, value, unit, beside) =>
@@ -46,7 +50,12 @@ const figure = (label, value, unit, beside) =>
     "div",
     {},
     el("dt", {}, label),
-    el("dd", { class: `value ${value === DASH ? "absent" : ""}` }, value, value !== DASH && unit && [" ", el("span", { class: "unit" }, unit)]),
+    el(
+      "dd",
+      { class: `value ${value === DASH ? "absent" : ""}` },
+      value,
+      value !== DASH && unit && [" ", el("span", { class: "unit" }, unit)],
+    ),
     beside && el("dd", { class: "beside" }, beside),
   );
 
@@ -56,7 +65,12 @@ export const figures = (found) =>
     "dl",
     { class: `figures ${found.valid === false ? "doubtful" : ""}` },
     figure("Output", number(found.output_tokens_per_s), "tokens/s"),
-    figure("Completed", number(found.requests_per_s), "requests/s", `${whole(found.requests.completed)} of ${whole(found.requests.planned)}`),
+    figure(
+      "Completed",
+      number(found.requests_per_s),
+      "requests/s",
+      `${whole(found.requests.completed)} of ${whole(found.requests.planned)}`,
+    ),
     figure("TTFT, median", milliseconds(found.ttft_s.p50), "ms", `p99 ${milliseconds(found.ttft_s.p99)} ms`),
     figure("TPOT, median", milliseconds(found.tpot_s.p50), "ms", `p99 ${milliseconds(found.tpot_s.p99)} ms`),
     figure("E2EL, median", milliseconds(found.e2el_s.p50), "ms", `p99 ${milliseconds(found.e2el_s.p99)} ms`),

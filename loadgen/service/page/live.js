@@ -46,8 +46,26 @@ export class Progress {
     const x = this.seen.map((each) => each.x);
     const over = (id, title, unit, ...lines) => chart({ id, title, unit, kind: "time", x, x_label: "s", lines, height: 170 });
     return [
-      over("live-tokens", "Output tokens", "tokens/s", line("arrived", this.column((each) => each.output_tokens_per_s), 0)),
-      over("live-flight", "In flight", "requests", line("in flight", this.column((each) => each.in_flight), 0)),
+      over(
+        "live-tokens",
+        "Output tokens",
+        "tokens/s",
+        line(
+          "arrived",
+          this.column((each) => each.output_tokens_per_s),
+          0,
+        ),
+      ),
+      over(
+        "live-flight",
+        "In flight",
+        "requests",
+        line(
+          "in flight",
+          this.column((each) => each.in_flight),
+          0,
+        ),
+      ),
       over(
         "live-ttft",
         "TTFT of what ended meanwhile",
@@ -94,7 +112,8 @@ export class Counts {
 const SAID = {
   state: (data) => `Now ${data.state}`,
   level_began: (data) => `Begins: ${data.title}`,
-  level: (data) => `Done: ${[data.arm, `level ${level(data.level)}`].filter(Boolean).join(", ")}, ${number(data.output_tokens_per_s)} tokens/s, TTFT p50 ${milliseconds(data.ttft_s?.p50)} ms`,
+  level: (data) =>
+    `Done: ${[data.arm, `level ${level(data.level)}`].filter(Boolean).join(", ")}, ${number(data.output_tokens_per_s)} tokens/s, TTFT p50 ${milliseconds(data.ttft_s?.p50)} ms`,
   probe: (data) => `Level ${level(data.level)}: ${data.verdict}. ${data.why ?? ""}`,
   note: (data) => data.text,
   server_starting: (data) => `${data.title}: waiting for its server for ${number(data.waited_s)} s`,

@@ -17,7 +17,16 @@ const merged = (charts, runs) => {
   const lines = charts.map((chart, place) => {
     const [line] = chart.lines;
     const at = new Map(chart.x.map((value, index) => [value, line.values[index]]));
-    return { ...line, label: title(runs[place]), values: x.map((value) => at.get(value) ?? null), tone: place % 8, shape: place % 8, dashed: false, low: null, high: null };
+    return {
+      ...line,
+      label: title(runs[place]),
+      values: x.map((value) => at.get(value) ?? null),
+      tone: place % 8,
+      shape: place % 8,
+      dashed: false,
+      low: null,
+      high: null,
+    };
   });
   // Ladders and instants of different runs do not fall together: their lines are joined over the gaps.
   const kind = model.kind === "level" || model.kind === "time" ? "plain" : model.kind;

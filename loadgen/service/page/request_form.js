@@ -1,67 +1,24 @@
 // The fields of a request for a run, which the form of a schedule has, too.
 
-import { get } from "/page/api.js";
 import { details, el, fill } from "/page/elements.js";
 import { FieldErrors } from "/page/form.js";
+import { BY_URL, COMMON, EXPERIMENT, KINDS, LOADS, SHOWN } from "/page/request_facts.js";
 import { dump, load, CORE_SCHEMA } from "/page/vendor/js-yaml.mjs";
-
-export const KINDS = {
-  run: "one load, measured once",
-  sweep: "a ladder of loads, one after the other",
-  capacity: "the highest load that meets objectives",
-  experiment: "arms against a baseline, such as speculative decoding",
-};
-
-const BY_URL = "";
-const LOADS = [
-  ["concurrency", "requests in flight"],
-  ["request_rate", "requests a second"],
-];
-const COMMON = [
-  ["input_tokens", "Input tokens"],
-  ["output_tokens", "Output tokens"],
-];
-const SHOWN = {
-  run: [["num_requests", "Requests"], ["duration", "Duration"], ...COMMON, ["slo", "Objectives (SLO)"]],
-  sweep: [["num_requests", "Requests a level"], ["duration", "Duration of a level"], ...COMMON, ["slo", "Objectives (SLO)"]],
-  capacity: [["start", "First level"], ["most", "Highest level"], ["slo_attainment", "Share that must meet them"], ...COMMON],
-  experiment: [],
-};
-const EXPERIMENT = `name: does it pay
-workload:
-  synthetic: {input_tokens: 128, output_tokens: 64}
-  ignore_eos: true
-load:
-  concurrency: [1, 8, 32]
-level:
-  num_requests: 100
-arms:
-  baseline: {url: "http://127.0.0.1:8000"}
-  eagle3: {url: "http://127.0.0.1:8001"}
-baseline: baseline
-repeats: 2
-`;
 
 const asWritten = (text) => (/^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text);
 const asText = (value) => (Array.isArray(value) ? value.join(",") : String(value ?? ""));
-
-/** Fetches what the fields need to know. */
-export const known = async (signal) => {
-  const [targets, baselines, ...schemas] = await Promise.all([
-    get("/v1/targets", signal),
-    get("/v1/baselines", signal),
-    ...Object.keys(KINDS).map((kind) => get(`/v1/options/${kind}`, signal)),
-  ]);
-  const options = Object.fromEntries(schemas.map((each) => [each.kind, each.json_schema]));
-  return { targets, baselines: baselines.items, options };
-};
 
 export class RequestFields {
   /** Adds the fields to a form. `at` is the pointer of the request within the body; `given` a request to begin with. */
   constructor(form, facts, given = {}, { at = "" } = {}) {
     Object.assign(this, { form, facts, at, given, options: { ...(given.options ?? {}) } });
     this.kind = given.kind ?? "run";
-    this.choice = el("fieldset", { class: "kinds" }, el("legend", {}, "What to do"), Object.entries(KINDS).map((kind) => this.radio(...kind)));
+    this.choice = el(
+      "fieldset",
+      { class: "kinds" },
+      el("legend", {}, "What to do"),
+      Object.entries(KINDS).map((kind) => this.radio(...kind)),
+    );
     this.place = el("div", { class: "fields" });
     this.load = el("div", { class: "fields" });
     this.more = el("div", { class: "fields" });
@@ -90,7 +47,14 @@ export class RequestFields {
     };
     form.add(
       "profile",
-      { label: "Server", type: "select", options: [[BY_URL, "by its URL"], ...named], value: given.target?.profile ?? BY_URL, changed: shown, pointer: `${this.at}/target/profile` },
+      {
+        label: "Server",
+        type: "select",
+        options: [[BY_URL, "by its URL"], ...named],
+        value: given.target?.profile ?? BY_URL,
+        changed: shown,
+        pointer: `${this.at}/target/profile`,
+      },
       place,
     );
     form.add(
@@ -117,19 +81,28 @@ export class RequestFields {
     const placeholder = unset === null || unset === undefined ? null : asText(unset);
     this.form.add(
       `option:${name}`,
-      { label, help: this.help(name), value: asText(this.options[name]), attributes: { placeholder }, pointer: `${this.at}/options/${name}`, ...more },
+      {
+        label,
+        help: this.help(name),
+        value: asText(this.options[name]),
+        attributes: { placeholder },
+        pointer: `${this.at}/options/${name}`,
+        ...more,
+      },
       into,
     );
   }
 
   /** Draws the fields of the kind that is chosen now. */
   draw() {
-    for (const name of [...this.form.fields.keys()].filter((each) => /^option:|^(all|baseline|limit|by|level)$/.test(each))) this.form.drop(name);
+    for (const name of [...this.form.fields.keys()].filter((each) => /^option:|^(all|baseline|limit|by|level)$/.test(each)))
+      this.form.drop(name);
     fill(this.load);
     fill(this.more);
     const experiment = this.kind === "experiment";
     this.place.hidden = experiment;
-    if (this.kind === "capacity") this.addOption("slo", "Objectives (SLO)", this.load, { required: "objectives are what a capacity is searched for" });
+    if (this.kind === "capacity")
+      this.addOption("slo", "Objectives (SLO)", this.load, { required: "objectives are what a capacity is searched for" });
     if (!experiment) this.drawLoad();
     for (const [name, label] of SHOWN[this.kind]) this.addOption(name, label, this.load, { optional: true, size: "small" });
     this.drawMore(experiment);
@@ -138,12 +111,21 @@ export class RequestFields {
   drawLoad() {
     const { form, options } = this;
     if (this.kind === "capacity") {
-      this.addOption("variable", "What is raised", this.load, { type: "select", options: [["concurrency", LOADS[0][1]], ["request-rate", LOADS[1][1]]], value: options.variable ?? "concurrency", size: "small" });
+      this.addOption("variable", "What is raised", this.load, {
+        type: "select",
+        options: [
+          ["concurrency", LOADS[0][1]],
+          ["request-rate", LOADS[1][1]],
+        ],
+        value: options.variable ?? "concurrency",
+        size: "small",
+      });
       return;
     }
     const many = this.kind === "sweep";
     const by = options.request_rate === undefined ? "concurrency" : "request_rate";
-    const explain = () => fill(document.getElementById(level.control.getAttribute("aria-describedby").split(" ")[0]), this.help(form.value("by")));
+    const explain = () =>
+      fill(document.getElementById(level.control.getAttribute("aria-describedby").split(" ")[0]), this.help(form.value("by")));
     form.add("by", { label: "Load", type: "select", options: LOADS, value: by, changed: () => explain(), size: "small" }, this.load);
     const level = form.add(
       "level",
@@ -171,7 +153,9 @@ export class RequestFields {
         label: experiment ? "The experiment, as YAML or JSON" : "Other options, as YAML or JSON",
         type: "textarea",
         value: yaml,
-        help: experiment ? "What a file of loadgen experiment run holds, with the servers of its arms by URL." : `A line an option, such as "ignore_eos: true". There are: ${names.join(", ")}.`,
+        help: experiment
+          ? "What a file of loadgen experiment run holds, with the servers of its arms by URL."
+          : `A line an option, such as "ignore_eos: true". There are: ${names.join(", ")}.`,
         attributes: { rows: experiment ? 18 : 5, class: "code" },
         pointer: `${this.at}/options`,
       },
@@ -180,15 +164,40 @@ export class RequestFields {
     const fitting = facts.baselines.filter((each) => each.kind === kind);
     if (fitting.length > 0) {
       const options = [["", "none"], ...fitting.map(({ id, name }) => [id, name])];
-      form.add("baseline", { label: "Baseline", type: "select", options, value: given.baseline_id ?? "", help: "What the result is held against, with the gates of that baseline.", pointer: `${this.at}/baseline_id` }, this.more);
+      form.add(
+        "baseline",
+        {
+          label: "Baseline",
+          type: "select",
+          options,
+          value: given.baseline_id ?? "",
+          help: "What the result is held against, with the gates of that baseline.",
+          pointer: `${this.at}/baseline_id`,
+        },
+        this.more,
+      );
     }
-    form.add("limit", { label: "Time limit, minutes", value: given.time_limit_s ? String(given.time_limit_s / 60) : "", help: "The run is stopped in order after it.", pointer: `${this.at}/time_limit_s`, size: "small", optional: true }, this.more);
+    form.add(
+      "limit",
+      {
+        label: "Time limit, minutes",
+        value: given.time_limit_s ? String(given.time_limit_s / 60) : "",
+        help: "The run is stopped in order after it.",
+        pointer: `${this.at}/time_limit_s`,
+        size: "small",
+        optional: true,
+      },
+      this.more,
+    );
     if (!experiment && yaml) this.box.open = true;
   }
 
   /** The options that have no field of their own. */
   rest() {
-    const fields = [...SHOWN[this.kind].map(([name]) => name), ...(this.kind === "experiment" ? [] : ["concurrency", "request_rate", "variable", "slo"])];
+    const fields = [
+      ...SHOWN[this.kind].map(([name]) => name),
+      ...(this.kind === "experiment" ? [] : ["concurrency", "request_rate", "variable", "slo"]),
+    ];
     return Object.fromEntries(Object.entries(this.options).filter(([name]) => !fields.includes(name)));
   }
 
@@ -196,7 +205,9 @@ export class RequestFields {
   keep() {
     try {
       const { options } = this.read();
-      const same = Object.fromEntries(COMMON.concat([["slo"]]).flatMap(([name]) => (options[name] === undefined ? [] : [[name, options[name]]])));
+      const same = Object.fromEntries(
+        COMMON.concat([["slo"]]).flatMap(([name]) => (options[name] === undefined ? [] : [[name, options[name]]])),
+      );
       this.options = same;
     } catch {
       this.options = {};
@@ -213,7 +224,8 @@ export class RequestFields {
       throw new FieldErrors([{ pointer: `${this.at}/options`, detail: `no YAML${line}: ${fault.reason ?? fault.message}` }]);
     }
     if (found === null) return {};
-    if (typeof found !== "object" || Array.isArray(found)) throw new FieldErrors([{ pointer: `${this.at}/options`, detail: "expected names with values, such as ignore_eos: true" }]);
+    if (typeof found !== "object" || Array.isArray(found))
+      throw new FieldErrors([{ pointer: `${this.at}/options`, detail: "expected names with values, such as ignore_eos: true" }]);
     return found;
   }
 
@@ -227,14 +239,16 @@ export class RequestFields {
     }
     if (form.value("level")) this.put(options, form.value("by"), asWritten(form.value("level")));
     const request = { kind, options };
-    if (kind !== "experiment") request.target = form.value("profile") === BY_URL ? { url: form.value("url") } : { profile: form.value("profile") };
+    if (kind !== "experiment")
+      request.target = form.value("profile") === BY_URL ? { url: form.value("url") } : { profile: form.value("profile") };
     if (form.value("baseline")) request.baseline_id = form.value("baseline");
     if (form.value("limit")) request.time_limit_s = this.minutes(form.value("limit"));
     return request;
   }
 
   put(options, name, value) {
-    if (options[name] !== undefined) throw new FieldErrors([{ pointer: `${this.at}/options`, detail: `${name} stands in a field of its own as well` }]);
+    if (options[name] !== undefined)
+      throw new FieldErrors([{ pointer: `${this.at}/options`, detail: `${name} stands in a field of its own as well` }]);
     options[name] = value;
   }
 

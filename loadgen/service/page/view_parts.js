@@ -32,8 +32,17 @@ export const textTable = (told, label) => {
   const about = Object.entries(told.about);
   return [
     told.caption && el("p", { class: "caption" }, foreign(told.caption)),
-    about.length > 0 && el("dl", { class: "told" }, about.map(([title, words]) => [el("dt", {}, title), el("dd", {}, words)])),
-    table(told.caption || label, columns, told.rows.map((cells, place) => ({ cells: cells.map(foreign), marked: told.marked.includes(place) }))),
+    about.length > 0 &&
+      el(
+        "dl",
+        { class: "told" },
+        about.map(([title, words]) => [el("dt", {}, title), el("dd", {}, words)]),
+      ),
+    table(
+      told.caption || label,
+      columns,
+      told.rows.map((cells, place) => ({ cells: cells.map(foreign), marked: told.marked.includes(place) })),
+    ),
   ];
 };
 
@@ -48,11 +57,27 @@ const drawn = (found, signal) => {
 export const rest = (part, signal) => {
   const [first, ...further] = part.tables;
   return [
-    part.said.length > 0 && section("In words", part.said.map(([name, words]) => el("p", {}, name && [el("b", {}, foreign(name)), " "], foreign(words)))),
+    part.said.length > 0 &&
+      section(
+        "In words",
+        part.said.map(([name, words]) => el("p", {}, name && [el("b", {}, foreign(name)), " "], foreign(words))),
+      ),
     part.facts.length > 0 && section("Found", facts(part.facts.map(([name, value]) => [name, foreign(value)]))),
     part.charts.length > 0 && section("Charts", drawn(part.charts, signal), values(part.charts)),
     first && section(first[0], textTable(first[1], first[0])),
-    further.length > 0 && details("Why: more tables", further.map(([title, each]) => [el("h3", {}, title), textTable(each, title)])),
-    part.remarks.length > 0 && section("Stands on", el("ul", { class: "remarks" }, part.remarks.map((remark) => el("li", {}, foreign(remark))))),
+    further.length > 0 &&
+      details(
+        "Why: more tables",
+        further.map(([title, each]) => [el("h3", {}, title), textTable(each, title)]),
+      ),
+    part.remarks.length > 0 &&
+      section(
+        "Stands on",
+        el(
+          "ul",
+          { class: "remarks" },
+          part.remarks.map((remark) => el("li", {}, foreign(remark))),
+        ),
+      ),
   ];
 };

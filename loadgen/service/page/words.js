@@ -43,9 +43,17 @@ export const runLink = (run) => link(`/runs/${run.id}`, foreign(title(run)));
 export const variable = (name) => VARIABLES[name] ?? name;
 
 /** The server that a run is for. */
-export const target = (run) => (run.target.profile ? el("span", {}, foreign(run.target.profile), " ", el("span", { class: "per" }, foreign(run.target.url))) : run.target.url ? foreign(run.target.url) : DASH);
+export const target = (run) =>
+  run.target.profile
+    ? el("span", {}, foreign(run.target.profile), " ", el("span", { class: "per" }, foreign(run.target.url)))
+    : run.target.url
+      ? foreign(run.target.url)
+      : DASH;
 
-const ofRun = (result) => (result.output_tokens_per_s === null ? DASH : `${number(result.output_tokens_per_s)} tokens/s, TTFT ${milliseconds(result.ttft_s?.p50)} ms`);
+const ofRun = (result) =>
+  result.output_tokens_per_s === null
+    ? DASH
+    : `${number(result.output_tokens_per_s)} tokens/s, TTFT ${milliseconds(result.ttft_s?.p50)} ms`;
 const ofSweep = (result) => `${counted(result.levels.length, "level")}${result.knee ? `, knee at ${level(result.knee.level)}` : ""}`;
 const ofSearch = (result) => (result.level === null ? "none found" : `${variable(result.variable)} ${level(result.level)}`);
 const ofExperiment = (result) => {

@@ -29,6 +29,14 @@ const row = (series) => [
 export const show = async ({ main, signal, titled }) => {
   const { items } = await get("/v1/history/capacity", signal);
   const make = may("run") && el("a", { class: "act first", href: "/schedules/new?kind=capacity" }, "Schedule a capacity test");
-  const shown = items.length > 0 ? table("Capacity tests", COLUMNS, items.map(row)) : empty("No capacity was searched for yet.", may("run") && link("/runs/new?kind=capacity", "Search for one now"));
-  fill(main, heading(titled("Capacity"), { actions: [make].filter(Boolean) }), el("p", { class: "subtitle" }, "The highest load that met its objectives, test by test, each held against those before it."), shown);
+  const shown =
+    items.length > 0
+      ? table("Capacity tests", COLUMNS, items.map(row))
+      : empty("No capacity was searched for yet.", may("run") && link("/runs/new?kind=capacity", "Search for one now"));
+  fill(
+    main,
+    heading(titled("Capacity"), { actions: [make].filter(Boolean) }),
+    el("p", { class: "subtitle" }, "The highest load that met its objectives, test by test, each held against those before it."),
+    shown,
+  );
 };

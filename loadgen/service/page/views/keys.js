@@ -17,7 +17,15 @@ const LIMITS = [
   ["rate_rps", "Most requests a second", 1],
   ["run_time_s", "Longest run, minutes", 60],
 ];
-const COLUMNS = [{ title: "Key", text: true }, { title: "Scope", text: true }, { title: "Limits", text: true }, { title: "Made" }, { title: "Used" }, { title: "State", text: true }, { label: "Actions" }];
+const COLUMNS = [
+  { title: "Key", text: true },
+  { title: "Scope", text: true },
+  { title: "Limits", text: true },
+  { title: "Made" },
+  { title: "Used" },
+  { title: "State", text: true },
+  { label: "Actions" },
+];
 
 const standing = (key) => {
   if (key.revoked_at !== null) return tag("revoked");
@@ -26,11 +34,24 @@ const standing = (key) => {
 };
 
 const limitsOf = ({ limits }) =>
-  [limits.concurrency && `${number(limits.concurrency)} in flight`, limits.rate_rps && `${number(limits.rate_rps)} requests/s`, limits.run_time_s && span(limits.run_time_s)].filter(Boolean).join(", ") || DASH;
+  [
+    limits.concurrency && `${number(limits.concurrency)} in flight`,
+    limits.rate_rps && `${number(limits.rate_rps)} requests/s`,
+    limits.run_time_s && span(limits.run_time_s),
+  ]
+    .filter(Boolean)
+    .join(", ") || DASH;
 
 const row = (key, report) => {
   const revoke = async () => {
-    if (!(await confirm(`Revoke the key ${key.name}?`, "Whoever uses it is let in no more, at once. This cannot be undone.", "Revoke the key"))) return;
+    if (
+      !(await confirm(
+        `Revoke the key ${key.name}?`,
+        "Whoever uses it is let in no more, at once. This cannot be undone.",
+        "Revoke the key",
+      ))
+    )
+      return;
     try {
       await remove(`/v1/keys/${key.id}`);
       await showAgain();
@@ -82,15 +103,30 @@ const makeForm = (first, made) => {
   const form = new Form({
     label: "Make the key",
     submit: async () => {
-      const limits = Object.fromEntries(LIMITS.map(([name, , times]) => [name, positive(form, name, times)]).filter(([, value]) => value !== null));
+      const limits = Object.fromEntries(
+        LIMITS.map(([name, , times]) => [name, positive(form, name, times)]).filter(([, value]) => value !== null),
+      );
       const body = { name: form.value("name"), scope: form.value("scope"), expires_in_s: positive(form, "expires_in_s", 86400) };
       if (Object.keys(limits).length > 0) body.limits = limits;
       made(await post("/v1/keys", body), body.name);
     },
   });
   form.add("name", { label: "Name", pointer: "/name", required: "a key needs a name", help: "Who or what uses it.", size: "small" });
-  form.add("scope", { label: "Scope", type: "select", options: first ? SCOPES.slice(-1) : SCOPES, value: first ? "admin" : "read", pointer: "/scope", size: "small" });
-  form.add("expires_in_s", { label: "Good for, days", pointer: "/expires_in_s", optional: true, help: "Without it, until it is revoked.", size: "small" });
+  form.add("scope", {
+    label: "Scope",
+    type: "select",
+    options: first ? SCOPES.slice(-1) : SCOPES,
+    value: first ? "admin" : "read",
+    pointer: "/scope",
+    size: "small",
+  });
+  form.add("expires_in_s", {
+    label: "Good for, days",
+    pointer: "/expires_in_s",
+    optional: true,
+    help: "Without it, until it is revoked.",
+    size: "small",
+  });
   for (const [name, label] of LIMITS) form.add(name, { label, pointer: [`/limits/${name}`, `/${name}`], optional: true, size: "small" });
   return form.node;
 };
@@ -100,7 +136,18 @@ export const show = async ({ main, signal, titled }) => {
   const report = (fault) => fill(trouble, el("p", { class: "error" }, fault.detail ?? String(fault)));
   const { items: before } = await get("/v1/keys", signal);
   const draw = (items) => {
-    fill(list, items.length > 0 ? table("Keys", COLUMNS, items.map((key) => row(key, report))) : empty("There is no key: whoever reaches this service on this machine may do everything. With the first key, which has the scope admin, that ends."));
+    fill(
+      list,
+      items.length > 0
+        ? table(
+            "Keys",
+            COLUMNS,
+            items.map((key) => row(key, report)),
+          )
+        : empty(
+            "There is no key: whoever reaches this service on this machine may do everything. With the first key, which has the scope admin, that ends.",
+          ),
+    );
   };
   const made = async (key, name) => {
     const told = shownOnce(key, name);

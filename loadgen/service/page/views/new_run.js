@@ -3,7 +3,8 @@
 import { get, onceKey, post } from "/page/api.js";
 import { button, el, fill, heading, speak } from "/page/elements.js";
 import { Form } from "/page/form.js";
-import { KINDS, RequestFields, known } from "/page/request_form.js";
+import { KINDS, known } from "/page/request_facts.js";
+import { RequestFields } from "/page/request_form.js";
 import { go } from "/page/router.js";
 
 /** The request that a run was made of. */
@@ -25,7 +26,10 @@ const parsedLabels = (text) =>
   );
 
 export const show = async ({ main, query, signal, titled }) => {
-  const [facts, from] = await Promise.all([known(signal), query.has("from") ? get(`/v1/runs/${encodeURIComponent(query.get("from"))}`, signal) : null]);
+  const [facts, from] = await Promise.all([
+    known(signal),
+    query.has("from") ? get(`/v1/runs/${encodeURIComponent(query.get("from"))}`, signal) : null,
+  ]);
   const given = from === null ? { kind: query.get("kind") in KINDS ? query.get("kind") : "run" } : requestOf(from);
   const keys = new Map();
   const body = () => {
@@ -54,13 +58,19 @@ export const show = async ({ main, query, signal, titled }) => {
   const naming = el("div", { class: "fields" });
   fields.box.before(naming);
   form.add("name", { label: "Name", value: from?.name ?? "", optional: true, pointer: "/name", size: "small" }, naming);
-  form.add("labels", {
-    label: "Labels",
-    value: Object.entries(from?.labels ?? {}).map((pair) => pair.join("=")).join(", "),
-    help: "As team=search, gpu=h100.",
-    optional: true,
-    pointer: "/labels",
-    size: "small",
-  }, naming);
+  form.add(
+    "labels",
+    {
+      label: "Labels",
+      value: Object.entries(from?.labels ?? {})
+        .map((pair) => pair.join("="))
+        .join(", "),
+      help: "As team=search, gpu=h100.",
+      optional: true,
+      pointer: "/labels",
+      size: "small",
+    },
+    naming,
+  );
   fill(main, heading(titled("New run")), form.node);
 };

@@ -27,7 +27,11 @@ const actions = (run) => {
     may("run") && isActive(run) && run.cancel_asked_at === null && button("Cancel", () => stop(run), { class: "act bad" }),
     may("run") && !isActive(run) && el("a", { class: "act", href: `/runs/new?from=${run.id}` }, "Run again"),
     done && ["run", "sweep"].includes(run.kind) && el("a", { class: "act", href: `/compare?run=${run.id}` }, "Compare"),
-    may("run") && done && run.valid && run.kind !== "experiment" && el("a", { class: "act", href: `/baselines?run=${run.id}` }, "Make a baseline"),
+    may("run") &&
+      done &&
+      run.valid &&
+      run.kind !== "experiment" &&
+      el("a", { class: "act", href: `/baselines?run=${run.id}` }, "Make a baseline"),
   ].filter(Boolean);
 };
 
@@ -36,10 +40,16 @@ const about = (run) => [
     ["Server", run.kind === "experiment" ? null : target(run)],
     ["Asked for", [time(run.created_at), " by ", asker(run.created_by)]],
     ["Began", run.started_at && time(run.started_at, { seconds: true })],
-    ["Ended", run.ended_at && [time(run.ended_at, { seconds: true }), `, after ${span(between(run.started_at ?? run.created_at, run.ended_at))}`]],
+    [
+      "Ended",
+      run.ended_at && [time(run.ended_at, { seconds: true }), `, after ${span(between(run.started_at ?? run.created_at, run.ended_at))}`],
+    ],
     ["Time limit", run.time_limit_s && span(run.time_limit_s)],
     ["Schedule", run.schedule_id && link(`/schedules/${run.schedule_id}`, "by its schedule")],
-    ["Labels", Object.keys(run.labels).length > 0 ? Object.entries(run.labels).map(([name, value]) => [tag(`${name}=${value}`), " "]) : null],
+    [
+      "Labels",
+      Object.keys(run.labels).length > 0 ? Object.entries(run.labels).map(([name, value]) => [tag(`${name}=${value}`), " "]) : null,
+    ],
   ]),
   details("Options", json("Options", run.options)),
 ];
@@ -52,7 +62,16 @@ const waiting = (run) => {
     "section",
     { class: "verdict info", "aria-label": "Waiting" },
     el("p", { class: "headline" }, "Waiting for its turn"),
-    el("p", { class: "answer" }, words, before.length > 0 && [" Its server is taken by ", before.slice(0, 5).map((id, place) => [place > 0 && ", ", link(`/runs/${id}`, id)]), "."]),
+    el(
+      "p",
+      { class: "answer" },
+      words,
+      before.length > 0 && [
+        " Its server is taken by ",
+        before.slice(0, 5).map((id, place) => [place > 0 && ", ", link(`/runs/${id}`, id)]),
+        ".",
+      ],
+    ),
   );
 };
 
@@ -61,8 +80,15 @@ const trouble = (run) => {
   const words = reason(run);
   if (run.state === "completed" && !run.message) return null;
   if (run.state === "completed")
-    return el("section", { class: "verdict invalid", "aria-label": "Gates" }, el("p", { class: "headline" }, run.gate_failed ? "A gate failed" : "To be said of it"), el("p", { class: "answer" }, foreign(run.message)));
-  const log = run.started_at && el("p", { class: "answer" }, el("a", { href: `/v1/runs/${run.id}/log`, target: "_blank", rel: "noopener" }, "What its process wrote"));
+    return el(
+      "section",
+      { class: "verdict invalid", "aria-label": "Gates" },
+      el("p", { class: "headline" }, run.gate_failed ? "A gate failed" : "To be said of it"),
+      el("p", { class: "answer" }, foreign(run.message)),
+    );
+  const log =
+    run.started_at &&
+    el("p", { class: "answer" }, el("a", { href: `/v1/runs/${run.id}/log`, target: "_blank", rel: "noopener" }, "What its process wrote"));
   return el(
     "section",
     { class: `verdict ${run.state === "failed" ? "invalid" : "warning"}`, "aria-label": "What happened" },
@@ -86,7 +112,8 @@ const links = (run) =>
 const against = (run) => {
   const held = run.result?.comparison;
   if (!held) return null;
-  const words = held.failed.length > 0 ? held.failed.map((each) => el("p", {}, foreign(each))) : el("p", {}, "No gate of the baseline failed.");
+  const words =
+    held.failed.length > 0 ? held.failed.map((each) => el("p", {}, foreign(each))) : el("p", {}, "No gate of the baseline failed.");
   return section("Against the baseline", el("p", { class: "caption" }, foreign(held.baseline)), words);
 };
 
@@ -94,7 +121,8 @@ const figuresOf = (run) => {
   const result = run.result;
   if (result === null) return null;
   if (run.kind === "run" && result.ttft_s) return figures(result);
-  if (run.kind === "sweep" && result.levels?.length > 0) return section("Levels", levelTable(result.levels, { by: result.variable, knee: result.knee?.level ?? null }));
+  if (run.kind === "sweep" && result.levels?.length > 0)
+    return section("Levels", levelTable(result.levels, { by: result.variable, knee: result.knee?.level ?? null }));
   return null;
 };
 
@@ -108,7 +136,10 @@ const ended = async (run, place, signal) => {
   fill(
     place,
     trouble(run),
-    parts.map((part) => [part.title && el("p", { class: "subtitle" }, foreign(part.title), "."), verdict(part, single ? "Verdict" : `Verdict: ${part.title}`)]),
+    parts.map((part) => [
+      part.title && el("p", { class: "subtitle" }, foreign(part.title), "."),
+      verdict(part, single ? "Verdict" : `Verdict: ${part.title}`),
+    ]),
     run.files_removed && el("p", { class: "note" }, "Its files were removed when their time was over; these figures are what is left."),
     view !== null && links(run),
     figuresOf(run),
@@ -155,7 +186,8 @@ export const show = async ({ main, parameters: [id], signal, titled }) => {
   let run = await get(`/v1/runs/${encodeURIComponent(id)}`, signal);
   const [head, place, facts] = [el("div", {}), el("div", {}), el("div", {})];
   titled(title(run));
-  const drawHead = () => fill(head, heading(foreign(title(run)), { eyebrow: `${run.kind} ${run.id}`, beside: stateTags(run), actions: actions(run) }));
+  const drawHead = () =>
+    fill(head, heading(foreign(title(run)), { eyebrow: `${run.kind} ${run.id}`, beside: stateTags(run), actions: actions(run) }));
   const draw = async () => {
     drawHead();
     fill(facts, section("About it", about(run)));

@@ -6,7 +6,7 @@ import { between, counted, DASH, span, time } from "/page/format.js";
 import { go, note } from "/page/router.js";
 import { may } from "/page/session.js";
 import { result, runLink, stateTags, STATES, target } from "/page/words.js";
-import { KINDS } from "/page/request_form.js";
+import { KINDS } from "/page/request_facts.js";
 
 const AT_ONCE = 50;
 const LOOK_AGAIN_MS = 5000;
@@ -38,7 +38,10 @@ class RunList {
   }
 
   select(name, label, values) {
-    const options = [el("option", { value: "" }, "all"), values.map((value) => el("option", { value, selected: this.filters[name] === value }, value))];
+    const options = [
+      el("option", { value: "" }, "all"),
+      values.map((value) => el("option", { value, selected: this.filters[name] === value }, value)),
+    ];
     return el("label", {}, label, el("select", { change: (event) => this.filter(name, event.target.value) }, options));
   }
 
@@ -76,7 +79,13 @@ class RunList {
   }
 
   async look({ tell = false } = {}) {
-    const asked = { ...this.filters, since: dayAsInstant(this.filters.since), until: dayAsInstant(this.filters.until, 1), cursor: this.cursors.at(-1), limit: AT_ONCE };
+    const asked = {
+      ...this.filters,
+      since: dayAsInstant(this.filters.since),
+      until: dayAsInstant(this.filters.until, 1),
+      cursor: this.cursors.at(-1),
+      limit: AT_ONCE,
+    };
     this.asked = asked;
     let page;
     try {
@@ -85,7 +94,10 @@ class RunList {
       if (fault.name === "AbortError" || this.asked !== asked) return;
       if (fault.status === 401) throw fault;
       this.shown = "";
-      fill(this.place, failure("The runs cannot be shown", fault.detail ?? String(fault), () => this.look()));
+      fill(
+        this.place,
+        failure("The runs cannot be shown", fault.detail ?? String(fault), () => this.look()),
+      );
       return;
     }
     if (this.asked !== asked || this.signal.aborted) return;
@@ -98,7 +110,16 @@ class RunList {
   draw({ items, next }) {
     const focused = document.activeElement?.closest?.("tr")?.dataset.key;
     const name = document.activeElement?.tagName;
-    if (items.length > 0) fill(this.place, table("Runs", COLUMNS, items.map((run) => this.row(run)), { named: 1 }));
+    if (items.length > 0)
+      fill(
+        this.place,
+        table(
+          "Runs",
+          COLUMNS,
+          items.map((run) => this.row(run)),
+          { named: 1 },
+        ),
+      );
     else if (this.filtered) fill(this.place, empty("No run is like that.", link("/runs", "Show all")));
     else fill(this.place, empty("There is no run yet.", may("run") && link("/runs/new", "Start the first one")));
     if (focused) this.place.querySelector(`tr[data-key="${CSS.escape(focused)}"] ${name.toLowerCase()}`)?.focus();
@@ -118,9 +139,20 @@ class RunList {
       this.compare.textContent = `Compare ${this.chosen.size}`;
     };
     const comparable = run.state === "completed" && run.kind !== "capacity";
-    const box = comparable && el("input", { type: "checkbox", "aria-label": `Choose ${run.name ?? run.id}`, checked: this.chosen.has(run.id), change: choose });
+    const box =
+      comparable &&
+      el("input", { type: "checkbox", "aria-label": `Choose ${run.name ?? run.id}`, checked: this.chosen.has(run.id), change: choose });
     const took = between(run.started_at, run.ended_at);
-    const cells = [box || "", runLink(run), run.kind, stateTags(run), target(run), result(run), time(run.created_at), took === null ? DASH : span(took)];
+    const cells = [
+      box || "",
+      runLink(run),
+      run.kind,
+      stateTags(run),
+      target(run),
+      result(run),
+      time(run.created_at),
+      took === null ? DASH : span(took),
+    ];
     return { cells, key: run.id };
   }
 }

@@ -1,16 +1,38 @@
 // One schedule: what it does, when, what became of it; and the form that makes or changes one.
 
 import { get, post, put, remove, withQuery } from "/page/api.js";
-import { button, confirm, details, el, empty, facts, fill, foreign, heading, json, link, section, speak, table, tag } from "/page/elements.js";
+import {
+  button,
+  confirm,
+  details,
+  el,
+  empty,
+  facts,
+  fill,
+  foreign,
+  heading,
+  json,
+  link,
+  section,
+  speak,
+  table,
+  tag,
+} from "/page/elements.js";
 import { DASH, instant, span, time } from "/page/format.js";
 import { Form } from "/page/form.js";
-import { KINDS, known, RequestFields } from "/page/request_form.js";
+import { KINDS, known } from "/page/request_facts.js";
+import { RequestFields } from "/page/request_form.js";
 import { go, show as showAgain } from "/page/router.js";
 import { may } from "/page/session.js";
 import { addTimetable, dueTable } from "/page/timetable.js";
 import { asker, result, runLink, stateTags, target } from "/page/words.js";
 
-const OUTCOMES = { run: "ran", missed: "missed: nobody was there in time", busy: "skipped: its server was in use", refused: "refused: it may not be any more" };
+const OUTCOMES = {
+  run: "ran",
+  missed: "missed: nobody was there in time",
+  busy: "skipped: its server was in use",
+  refused: "refused: it may not be any more",
+};
 
 const edited = async ({ main, signal, titled, query }, schedule) => {
   const facts = await known(signal);
@@ -30,13 +52,21 @@ const edited = async ({ main, signal, titled, query }, schedule) => {
     const saved = schedule ? await put(`/v1/schedules/${schedule.id}`, body) : await post("/v1/schedules", body);
     await go(`/schedules/${saved.id}`);
   };
-  const form = new Form({ label: schedule ? "Save" : "Make the schedule", submit: save, otherwise: "all", extra: [el("a", { class: "act", href: schedule ? `/schedules/${schedule.id}` : "/schedules" }, "Go back")] });
+  const form = new Form({
+    label: schedule ? "Save" : "Make the schedule",
+    submit: save,
+    otherwise: "all",
+    extra: [el("a", { class: "act", href: schedule ? `/schedules/${schedule.id}` : "/schedules" }, "Go back")],
+  });
   form.add("name", { label: "Name", value: given.name ?? "", pointer: "/name", required: "a schedule needs a name" });
   addTimetable(form, given);
   form.add("when_busy", {
     label: "If its server is in use then",
     type: "select",
-    options: [["skip", "skip this time"], ["queue", "wait in the queue"]],
+    options: [
+      ["skip", "skip this time"],
+      ["queue", "wait in the queue"],
+    ],
     value: given.when_busy ?? "skip",
     pointer: "/when_busy",
     size: "small",
@@ -79,19 +109,37 @@ const actions = (schedule) => {
 
 const decided = (firings, zone) => {
   if (firings.length === 0) return empty("It was not due yet.");
-  const columns = [{ title: "Due", text: true }, { title: "What became of it", text: true }, { title: "Run", text: true }];
-  const rows = firings.map((each) => [instant(each.due_at, { zone, weekday: true }), OUTCOMES[each.outcome] ?? each.outcome, each.run_id === null ? DASH : link(`/runs/${each.run_id}`, each.run_id)]);
+  const columns = [
+    { title: "Due", text: true },
+    { title: "What became of it", text: true },
+    { title: "Run", text: true },
+  ];
+  const rows = firings.map((each) => [
+    instant(each.due_at, { zone, weekday: true }),
+    OUTCOMES[each.outcome] ?? each.outcome,
+    each.run_id === null ? DASH : link(`/runs/${each.run_id}`, each.run_id),
+  ]);
   return table("Times at which it was due", columns, rows);
 };
 
 const results = (runs) => {
   if (runs.length === 0) return empty("It has no run yet.");
   const columns = [{ title: "Run", text: true }, { title: "State", text: true }, { title: "Result", text: true }, { title: "Asked for" }];
-  return table("Its latest runs", columns, runs.map((run) => [runLink(run), stateTags(run), result(run), time(run.created_at)]));
+  return table(
+    "Its latest runs",
+    columns,
+    runs.map((run) => [runLink(run), stateTags(run), result(run), time(run.created_at)]),
+  );
 };
 
 export const show = async (context) => {
-  const { main, parameters: [id], query, signal, titled } = context;
+  const {
+    main,
+    parameters: [id],
+    query,
+    signal,
+    titled,
+  } = context;
   if (id === "new") return edited(context, null);
   const path = `/v1/schedules/${encodeURIComponent(id)}`;
   const schedule = await get(path, signal);
@@ -104,7 +152,11 @@ export const show = async (context) => {
   const capacity = schedule.request.kind === "capacity" && link("/capacity", "Capacities over time");
   fill(
     main,
-    heading(foreign(titled(schedule.name)), { eyebrow: "schedule", beside: schedule.paused && tag("paused", "warning"), actions: actions(schedule) }),
+    heading(foreign(titled(schedule.name)), {
+      eyebrow: "schedule",
+      beside: schedule.paused && tag("paused", "warning"),
+      actions: actions(schedule),
+    }),
     el("p", { class: "subtitle" }, el("b", {}, foreign(schedule.words)), ", by the clocks of ", foreign(schedule.time_zone), "."),
     section("Next times", schedule.paused ? empty("It is paused, so it is not due.") : dueTable(due, schedule.time_zone)),
     section("Latest runs", results(runs.items), capacity && el("p", { class: "links" }, capacity)),

@@ -34,7 +34,10 @@ const baselineOf = async (point, signal) => {
 };
 
 export const show = async ({ main, parameters: [id], signal, titled }) => {
-  const [{ items: points }, { items: all }] = await Promise.all([get(`/v1/history/capacity/${encodeURIComponent(id)}`, signal), get("/v1/history/capacity", signal)]);
+  const [{ items: points }, { items: all }] = await Promise.all([
+    get(`/v1/history/capacity/${encodeURIComponent(id)}`, signal),
+    get("/v1/history/capacity", signal),
+  ]);
   const series = all.find((each) => each.series === id);
   const latest = points.at(-1);
   const baseline = await baselineOf(latest, signal);
@@ -43,9 +46,29 @@ export const show = async ({ main, parameters: [id], signal, titled }) => {
   fill(
     main,
     heading(foreign(titled(name)), { eyebrow: "capacity" }),
-    series && el("p", { class: "subtitle" }, foreign(series.target.profile ?? series.target.url ?? ""), series.options.slo && [", ", foreign(series.options.slo)], "."),
-    el("section", { class: `verdict ${kind}`, "aria-label": "Latest test" }, el("p", { class: "headline" }, capacityText(latest), " ", changeTag(latest)), el("p", { class: "answer" }, changeText(latest))),
-    section("Over time", el("p", { class: "caption" }, "Band: where a test without a change would lie, by the tests before it. Vertical lines: changes, and tests that were not valid."), charts([historyChart(points, baseline)], signal, "stack").node),
+    series &&
+      el(
+        "p",
+        { class: "subtitle" },
+        foreign(series.target.profile ?? series.target.url ?? ""),
+        series.options.slo && [", ", foreign(series.options.slo)],
+        ".",
+      ),
+    el(
+      "section",
+      { class: `verdict ${kind}`, "aria-label": "Latest test" },
+      el("p", { class: "headline" }, capacityText(latest), " ", changeTag(latest)),
+      el("p", { class: "answer" }, changeText(latest)),
+    ),
+    section(
+      "Over time",
+      el(
+        "p",
+        { class: "caption" },
+        "Band: where a test without a change would lie, by the tests before it. Vertical lines: changes, and tests that were not valid.",
+      ),
+      charts([historyChart(points, baseline)], signal, "stack").node,
+    ),
     section("Tests", table("Tests, the latest first", COLUMNS, [...points].reverse().map(row))),
     series && details("Options of these tests", json("Options", series.options)),
   );

@@ -351,6 +351,28 @@ def test_a_worker_without_a_job_ends() -> None:
     )
 
 
+@pytest.mark.slow
+def test_what_several_cannot_send_is_counted_all_the_same(server: TruthServer, tmp_path: Path) -> None:
+    """20,000 a second for 0.3 s: every arrival has one record, sent or dropped, and the measurement is invalid."""
+    options = RunOptions(
+        url=server.url,
+        request_rate=20_000.0,
+        burstiness=float("inf"),
+        duration="300ms",
+        grace="10s",
+        workers=3,
+        out=tmp_path,
+    )
+    done = run(options)
+    records = list(done.folder.records())
+    assert sorted(record.seq for record in records) == list(range(6_000))
+    assert received(server, done.manifest.run_id) == {
+        each.request_id: 1 for each in records if each.sent_ns is not None
+    }
+    assert done.end.requests == 6_000
+    assert not done.analysis.summary.verdict.valid
+
+
 async def elsewhere(server: TruthServer, records: Path, *, clock_ahead_ns: int) -> int:
     """Drives one worker as one on another machine is, whose wall clock is so far ahead, to start at 3 s of the run's
     axis; by how much (ns) the server got its request later than that.

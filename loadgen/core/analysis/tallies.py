@@ -108,11 +108,14 @@ class Oddities:
     """What the verdict asks of completed requests beyond the summary: counts and sums, all over completed requests.
 
     A pair of sums is over the requests that have both numbers. `max_output_tokens` is the run's own bound on answers:
-    no more than that was asked for, whatever the data says.
+    no more than that was asked for, whatever the data says. `bounded` answers are those of a known length that were
+    asked for by such a bound or the data's own; `longest` is what the longest of those beyond it had, and its bound.
     """
 
     def __init__(self, *, max_output_tokens: int | None = None) -> None:
         self._max_output_tokens = max_output_tokens
+        self.bounded = self.beyond_bound = self.below_bound = 0
+        self.longest: tuple[int, int] | None = None
         self.not_streamed = self.reasoning_hidden = self.decode_untimed = 0
         self.timed = self.first_event_several = 0
         self.overstated_sum = 0.0
@@ -144,6 +147,7 @@ class Oddities:
             if record.planned_output_tokens is not None:
                 self.planned_output += self._asked(record.planned_output_tokens)
                 self.actual_output += record.output_tokens
+        self._hold_against_bound(record)
         if record.input_tokens is not None:
             if record.planned_input_tokens is not None:
                 self.planned_input += record.planned_input_tokens
@@ -155,6 +159,18 @@ class Oddities:
         self.events += len(record.event_ns)
         self.stalled_events += record.stalled_events
         self.in_session = self.in_session or record.session_id is not None
+
+    def _hold_against_bound(self, record: RequestRecord) -> None:
+        bounds = [each for each in (record.planned_output_tokens, self._max_output_tokens) if each is not None]
+        counted = record.output_tokens_from in (TokenSource.SERVER, TokenSource.STREAM)
+        if not bounds or record.output_tokens is None or not counted:
+            return
+        bound = min(bounds)
+        self.bounded += 1
+        self.below_bound += record.output_tokens < bound
+        if record.output_tokens > bound:
+            self.beyond_bound += 1
+            self.longest = max(self.longest or (0, 0), (record.output_tokens, bound))
 
     def _asked(self, planned: int) -> int:
         return planned if self._max_output_tokens is None else min(planned, self._max_output_tokens)

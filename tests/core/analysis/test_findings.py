@@ -395,6 +395,38 @@ def test_a_bound_on_answers_is_what_was_asked_for() -> None:
     assert "1200 output tokens where 2400" in findings(asked, options={"max_tokens": 20})["output_length"].evidence
 
 
+def test_answers_longer_than_they_were_allowed() -> None:
+    """By the data's own length or the run's bound, whichever is less; the longest is told. A body that sets its own
+    bound is nobody's fault."""
+    asked = [
+        *closed_loop(planned_output_tokens=10)[:-1],
+        answered(119, sent_ms=281 * 119, tokens=30, planned_output_tokens=12),
+    ]
+    found = findings(asked)["limit_exceeded"]
+    assert (
+        found.evidence
+        == "1 of 120 answers have more output tokens than they were allowed, 30 where 12 were for example."
+    )
+    assert found.severity == "warning"
+    found = findings(closed_loop(planned_output_tokens=256), options={"max_tokens": 9})["limit_exceeded"]
+    assert found.evidence.startswith("120 of 120 answers have more output tokens than they were allowed, 10 where 9")
+    assert "120 of 120" in findings(closed_loop(), options={"max_tokens": 9})["limit_exceeded"].evidence
+    own = {"max_tokens": 9, "extra_body": {"max_completion_tokens": 20}}
+    assert "limit_exceeded" not in findings(closed_loop(), options=own)
+    assert "limit_exceeded" not in findings(closed_loop(planned_output_tokens=10))
+
+
+def test_answers_that_end_although_their_end_was_to_be_ignored() -> None:
+    """Without that wish answers end where they end."""
+    found = findings(closed_loop(planned_output_tokens=11), options={"ignore_eos": True})["ended_early"]
+    assert (found.severity, found.evidence.partition(" (")[0]) == (
+        "warning",
+        "120 of 120 answers ended before the length asked for",
+    )
+    assert "ended_early" not in findings(closed_loop(planned_output_tokens=11))
+    assert "ended_early" not in findings(closed_loop(planned_output_tokens=10), options={"ignore_eos": True})
+
+
 def test_objective_without_a_value() -> None:
     """One-token answers under a TPOT objective are not good; a closed loop has no TTFT from due."""
     records = [answered(seq, sent_ms=281 * seq, tokens=1 if seq < 12 else 10) for seq in range(120)]

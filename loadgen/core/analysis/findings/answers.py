@@ -12,6 +12,9 @@ LENGTH_DIFFERS_RATIO = 0.1
 INPUT_OTHER_FACTOR = 2.0
 FIRST_SEVERAL_RATIO = 0.01
 
+_OWN_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "min_tokens", "ignore_eos"})
+"""Fields of a body by which a user bounds answers himself, over what the data and the options say."""
+
 
 def not_streamed(facts: Facts) -> Finding | None:
     """A stream was asked for and whole bodies came."""
@@ -97,6 +100,37 @@ def output_length(facts: Facts) -> Finding | None:
         facts.oddities.planned_output,
         facts.oddities.actual_output,
         "All numbers use actual lengths. For equal work force the length (--ignore-eos), if the model bears it.",
+    )
+
+
+def limit_exceeded(facts: Facts) -> Finding | None:
+    """Answers have more tokens than the request allowed."""
+    oddities = facts.oddities
+    if oddities.longest is None or not _OWN_LIMITS.isdisjoint(facts.manifest.options.get("extra_body") or ()):
+        return None
+    found, bound = oddities.longest
+    return warning(
+        FindingKind.LIMIT_EXCEEDED,
+        f"{oddities.beyond_bound} of {oddities.bounded} answers have more output tokens than they were allowed,"
+        f" {found} where {bound} were for example.",
+        "The server does not keep to max_tokens, or counts tokens that it did not send. Its work is not the one that"
+        " others are asked for.",
+    )
+
+
+def ended_early(facts: Facts) -> Finding | None:
+    """Answers ended before their length although the end of text was to be ignored."""
+    oddities, options = facts.oddities, facts.manifest.options
+    if not oddities.below_bound or options.get("ignore_eos") is not True:
+        return None
+    if not _OWN_LIMITS.isdisjoint(options.get("extra_body") or ()):
+        return None
+    return warning(
+        FindingKind.ENDED_EARLY,
+        f"{oddities.below_bound} of {oddities.bounded} answers ended before the length asked for"
+        f" ({share(oddities.below_bound, oddities.bounded)}), although the end of text was to be ignored.",
+        "The server does not know ignore_eos, or its context was full. Its work is not the one that others are asked"
+        " for.",
     )
 
 

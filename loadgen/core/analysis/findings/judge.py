@@ -37,6 +37,8 @@ RULES: tuple[Callable[[Facts], Finding | None], ...] = (
     answers.decode_not_timed,
     answers.first_event_several,
     answers.output_length,
+    answers.limit_exceeded,
+    answers.ended_early,
     answers.input_length,
     answers.objective_without_value,
     steadiness.overloaded,

@@ -27,6 +27,8 @@ class FindingKind(StrEnum):
     DECODE_NOT_TIMED = "decode_not_timed"
     FIRST_EVENT_SEVERAL = "first_event_several"
     OUTPUT_LENGTH = "output_length"
+    LIMIT_EXCEEDED = "limit_exceeded"
+    ENDED_EARLY = "ended_early"
     INPUT_LENGTH = "input_length"
     OBJECTIVE_WITHOUT_VALUE = "objective_without_value"
     WARMUP_DRIFT = "warmup_drift"

@@ -1,6 +1,7 @@
 """Expressions by a parser of Prometheus 3: they are well-formed, and ask for nothing that nobody exports."""
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import promql_parser
@@ -41,6 +42,7 @@ def of_ours() -> set[str]:
     return {spec.name + end for spec in SPECS for end in ends.get(spec.kind, ("",))}
 
 
+@cache
 def of_servers() -> set[str]:
     """Names of series on recorded pages of servers; of some histograms these leave the buckets out."""
     pages = [page.read_text(encoding="utf-8") for page in (ROOT / "tests" / "golden" / "metrics").glob("*.txt")]

@@ -85,9 +85,9 @@ async def client(services: Services) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 @pytest.fixture(scope="session")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgreSQL]:
+def postgresql() -> Iterator[PostgreSQL]:
     """For slow tests."""
-    with running(tmp_path_factory.mktemp("postgresql")) as found:
+    with running() as found:
         yield found
 
 

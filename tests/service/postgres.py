@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import mkdtemp
 from uuid import uuid4
 
 _BINARIES = (None, *sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))
@@ -27,8 +28,9 @@ class PostgreSQL:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[PostgreSQL]:
-    """Starts one in that folder; it is gone afterwards."""
+def running() -> Iterator[PostgreSQL]:
+    """Starts one in a folder of its own, which its user can reach; both are gone afterwards."""
+    folder = Path(mkdtemp(prefix="loadgen-postgresql-"))
     user = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
 
     def run(program: str, *arguments: str) -> None:
@@ -47,9 +49,7 @@ def running(folder: Path) -> Iterator[PostgreSQL]:
     data.mkdir()
     if user is not None:
         os.chown(data, user.pw_uid, user.pw_gid)
-        for parent in [folder, *folder.parents]:
-            if parent.stat().st_uid == 0 and parent not in (Path("/"), Path("/tmp")):
-                parent.chmod(parent.stat().st_mode | 0o011)
+        folder.chmod(0o711)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -60,6 +60,7 @@ def running(folder: Path) -> Iterator[PostgreSQL]:
         yield PostgreSQL(port, run)
     finally:
         run("pg_ctl", "-D", str(data), "-m", "immediate", "-w", "stop")
+        shutil.rmtree(folder)
 
 
 def _found(program: str) -> str:

@@ -39,7 +39,7 @@ Options = TypeVar("Options", bound=CommonOptions)
 
 def perform(order: Order, teller: Teller) -> Outcome:
     """The outcome, also of what failed; nothing but KeyboardInterrupt is raised."""
-    follower = Follower(teller)
+    follower = Follower(teller, one_run=order.kind == "run")
     folder = Path(order.folder)
     work = _WORK[order.kind]
     try:
@@ -55,10 +55,9 @@ def perform(order: Order, teller: Teller) -> Outcome:
     return outcome
 
 
-async def _run(order: Order, folder: Path, follower: Follower, teller: Teller) -> Outcome:
+async def _run(order: Order, folder: Path, follower: Follower, _teller: Teller) -> Outcome:
     options = _options(RunOptions, order, folder)
     finished = await run_once(options, display=follower.display, watch=follower.watch)
-    _finishing(teller)
     summary = finished.analysis.summary
     _save(folder, summary, view_of_run(finished.analysis))
     ending = ending_of([finished], options)

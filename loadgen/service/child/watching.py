@@ -36,8 +36,9 @@ class NotedWatch(Watch):
 class Follower:
     """Tells of the run under way from a thread of its own, so that no telling takes a turn of the measuring loop."""
 
-    def __init__(self, teller: Teller) -> None:
-        self._teller = teller
+    def __init__(self, teller: Teller, *, one_run: bool) -> None:
+        """`one_run`: there is nothing to measure behind the first run."""
+        self._teller, self._one_run = teller, one_run
         self.watch = NotedWatch(monitor=Monitor())
         self._intervals = Intervals()
         self._told = 0
@@ -67,6 +68,8 @@ class Follower:
             yield
         finally:
             self._at = None
+            if self._one_run:
+                self._teller.tell("state", state="finishing")
 
     def _follow(self) -> None:
         while not self._ending.wait(_EVERY_S):

@@ -1,0 +1,107 @@
+"""A real service and a real target, as processes on free ports."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from loadgen.sim.child import ChildServer, child_server
+
+WAIT_S = 120.0
+ENDED = ("completed", "failed", "cancelled", "interrupted")
+_AT = re.compile(rb"the service is at (http://\S+)")
+
+
+class House:
+    """One service process."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", url: str) -> None:
+        self.process, self.url = process, url
+        self.client = httpx2.Client(base_url=url, timeout=30.0, trust_env=False)
+
+    def ask(self, target: str, **options: Any) -> str:
+        """A run; its id."""
+        body = {"kind": "run", "target": {"url": target}, "options": options}
+        answer = self.client.post("/v1/runs", json=body)
+        assert answer.status_code == 202, answer.text
+        return str(answer.json()["id"])
+
+    def run(self, run_id: str) -> dict[str, Any]:
+        """As it is now."""
+        found: dict[str, Any] = self.client.get(f"/v1/runs/{run_id}").json()
+        return found
+
+    def wait(self, run_id: str, until: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """Until the run is so, or has ended."""
+        deadline_s = time.monotonic() + WAIT_S
+        while True:
+            found = self.run(run_id)
+            if until(found) or found["state"] in ENDED:
+                return found
+            assert time.monotonic() < deadline_s, found
+            time.sleep(0.02)
+
+    def ended(self, run_id: str) -> dict[str, Any]:
+        """Once it has ended."""
+        return self.wait(run_id, lambda _: False)
+
+    def events(self, run_id: str) -> str:
+        """All that happened to a run that has ended."""
+        return self.client.get(f"/v1/runs/{run_id}/events").text
+
+    def child(self) -> int | None:
+        """The process that measures, as the system knows it."""
+        out = subprocess.run(
+            ("ps", "-o", "pid=,args=", "--ppid", str(self.process.pid)), capture_output=True, check=False
+        ).stdout.decode()
+        return next((int(line.split()[0]) for line in out.splitlines() if "loadgen.service.child" in line), None)
+
+    def kill(self) -> None:
+        """As a kernel that ran out of memory does."""
+        self.process.kill()
+        self.process.wait()
+        self.client.close()
+
+
+@contextmanager
+def service(data: Path, *arguments: str, environment: dict[str, str] | None = None) -> Iterator[House]:
+    """Runs one on that data folder; ends it in order, unless it has ended."""
+    command = (sys.executable, "-m", "loadgen", "serve", "--port", "0", "--data-dir", str(data), *arguments)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, **(environment or {})})
+    assert process.stderr is not None
+    seen = b""
+    while (found := _AT.search(seen)) is None:
+        line = process.stderr.readline()
+        assert line, seen.decode()
+        seen += line
+    log = (data.parent / f"{data.name}-service.log").open("ab")
+    copying = subprocess.Popen(("cat",), stdin=process.stderr, stdout=log)
+    house = House(process, found[1].decode())
+    try:
+        yield house
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(WAIT_S)
+            finally:
+                process.kill()
+        copying.wait()
+        process.stderr.close()
+        log.close()
+        house.client.close()
+
+
+@contextmanager
+def simulator(*arguments: str) -> Iterator[ChildServer]:
+    """A target."""
+    command = (sys.executable, "-m", "loadgen", "sim", "--port", "0", "--json", "--until-stdin-closes", *arguments)
+    with child_server(command) as found:
+        yield found

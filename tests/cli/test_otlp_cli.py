@@ -57,11 +57,15 @@ def test_a_sweep_pushes_completions_by_their_name(server: ChatServer, collector:
 
 
 def test_a_collector_that_is_not_there_harms_nothing(server: ChatServer, tmp_path: Path) -> None:
-    """Result and exit code are those of any run; the fault is said once, and counted at the end."""
+    """Result and exit code are those of any run; the fault is said once, and counted at the end.
+
+    Nothing else is said: no log of the exporter's, which shows headers that are none, and so a key that is given wrongly.
+    """
     with socket.create_server(("127.0.0.1", 0)) as gone:
         url = f"http://127.0.0.1:{gone.getsockname()[1]}"
+    settings = {"OTEL_EXPORTER_OTLP_TIMEOUT": "0.1", "OTEL_EXPORTER_OTLP_HEADERS": KEY}
     arguments = ("--url", server.url, "--num-requests", 4, "--no-progress", "--otlp-endpoint", url)
-    done = loadgen("run", *arguments, out=tmp_path, env={"OTEL_EXPORTER_OTLP_TIMEOUT": "0.1"})
+    done = loadgen("run", *arguments, out=tmp_path, env=settings)
     assert done.code == 0
     first, last = done.stderr.splitlines()
     assert first == f"metrics do not reach {url}/v1/metrics: Connection refused; the measurement goes on without"

@@ -59,7 +59,7 @@ def test_a_sweep_pushes_completions_by_their_name(server: ChatServer, collector:
 def test_a_collector_that_is_not_there_harms_nothing(server: ChatServer, tmp_path: Path) -> None:
     """Result and exit code are those of any run; the fault is said once, and counted at the end.
 
-    Nothing else is said: no log of the exporter's, which shows headers that are none, and so a key that is given wrongly.
+    Nothing else is said: no log of the exporter's, which shows headers that are none, so a key that is given wrongly.
     """
     with socket.create_server(("127.0.0.1", 0)) as gone:
         url = f"http://127.0.0.1:{gone.getsockname()[1]}"

@@ -1,6 +1,8 @@
 """The options of `loadgen locust`: those of a ladder, what else its form offers, and where its page and workers are."""
 
 import ipaddress
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Self
 
 from pydantic import ValidationError, model_validator
@@ -14,6 +16,8 @@ from loadgen.options.experiment.workload import LoadSection, WorkloadSection
 from loadgen.options.fields import Pairs, VariableName, option
 from loadgen.options.load import CommonOptions, SweepOptions
 from loadgen.options.resolve import resolve
+
+NOTHING_TOLD: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 
 _HIGHEST_PORT = 65_535
 
@@ -148,8 +152,11 @@ def ladder_of(options: LocustOptions, *, url: str | None = None) -> SweepOptions
     return resolve(SweepOptions, given, environment={})
 
 
-def comparison_of(options: LocustOptions) -> ExperimentFile:
-    """The experiment that compares the arms over the ladder. Raises ConfigError for what it cannot take."""
+def comparison_of(options: LocustOptions, told: Mapping[str, Mapping[str, Any]] = NOTHING_TOLD) -> ExperimentFile:
+    """The experiment that compares the arms over the ladder. Raises ConfigError for what it cannot take.
+
+    `told` are further fields of arms by name: what their servers say of their speculation.
+    """
     given = {name: value for name, value in options.given().items() if value is not None}
     known = _WORKLOAD | _SYNTHETIC | _LADDER | _LEVEL | _OF_RUNS | _OF_LOCUST
     if foreign := sorted(set(given) - known):
@@ -164,7 +171,7 @@ def comparison_of(options: LocustOptions) -> ExperimentFile:
         "workload": chosen(_WORKLOAD) | ({"synthetic": chosen(_SYNTHETIC)} if invented else {}),
         "load": {"concurrency": list(DEFAULT_LADDER)} | chosen(_LADDER),
         "level": chosen(_LEVEL),
-        "arms": {name: {"url": url} for name, url in options.arm.items()},
+        "arms": {name: {"url": url, **told.get(name, {})} for name, url in options.arm.items()},
         "baseline": options.baseline or next(iter(options.arm)),
         "repeats": options.repeats,
     }

@@ -70,11 +70,13 @@ def swarm(*arguments: object) -> Iterator[Swarm]:
                     break
             else:
                 raise AssertionError("".join(said))
-            process.send_signal(signal.SIGINT)
-            process.stderr.read()
         finally:
-            if process.poll() is None and process.wait(LADDER_S) is None:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.communicate(timeout=START_S)
+            except subprocess.TimeoutExpired:
                 process.kill()
+                raise
 
 
 def workers_of(process: int) -> list[int]:

@@ -6,6 +6,7 @@ from typing import Any
 from loadgen.adapters.store.files import Scrubber, document, replace_file
 from loadgen.core.errors import ExitCode
 from loadgen.core.experiment.plan import Role
+from loadgen.core.server.configuration import SpeculationConfiguration
 from loadgen.engine.live import LiveCounts
 from loadgen.locustio.conductor.following import Follower
 from loadgen.locustio.conductor.ladder import REPORT
@@ -17,13 +18,15 @@ from loadgen.report.comparison import comparison_html, comparison_text
 from loadgen.report.comparison.charts import length_charts, load_charts, speedup_chart
 from loadgen.wiring.experiment import FinishedExperiment, run_experiment
 from loadgen.wiring.experiment_report import ExperimentResult, experiment_result
+from loadgen.wiring.target import ask_target, destination_of
 from loadgen.wiring.watch import Watch
 
 
 async def run_comparison(options: LocustOptions, tell: Tell, follower: Follower) -> dict[str, Any]:
     """Runs it to its end, which is told as values; raises LoadgenError where it cannot be run."""
     shown = _Display(tell, follower)
-    done = await run_experiment(comparison_of(options), out=options.out, display=shown, watch=Watch(monitor=follower))
+    experiment = comparison_of(options, await _told(options, shown))
+    done = await run_experiment(experiment, out=options.out, display=shown, watch=Watch(monitor=follower))
     on_interrupt(nothing)
     follower.catch_up()
     told: dict[str, Any] = {
@@ -44,6 +47,20 @@ def measured_of(options: LocustOptions) -> Measured:
     asked = load.request_rate or load.concurrency or ()
     rates = load.request_rate is not None
     return Measured(variable=variable_of(rates=rates), asked=asked, arms=arms, attainment=options.slo_attainment)
+
+
+async def _told(options: LocustOptions, shown: "_Display") -> dict[str, dict[str, Any]]:
+    """How the arms speculate, by what their servers say; of one that drafts without a word on how, `unknown`."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, url in options.arm.items():
+        target = comparison_of(options).session_options(url)
+        facts = await ask_target(destination_of(target), target)
+        if (facts.configuration is None or not facts.configuration.speculates) and facts.speculation is None:
+            continue
+        told = facts.speculation or SpeculationConfiguration()
+        found[name] = {"method": told.method or "unknown", "draft_tokens": told.draft_tokens}
+        shown.tell(f"{name} speculates by {found[name]['method']}, as its server says")
+    return found
 
 
 def _result(done: FinishedExperiment) -> ExperimentResult | None:

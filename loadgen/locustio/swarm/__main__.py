@@ -1,10 +1,13 @@
 """`python -m loadgen.locustio.swarm FD`: Locust, with the options that stand in the file of that number."""
 
-import locust  # noqa: F401 (first of all: it has gevent replace what blocks)
+import os
+
+# What blocks is to be replaced by gevent before anything else is imported. Locust does that unless it is asked not to.
+os.environ.pop("LOCUST_SKIP_MONKEY_PATCH", None)
+import locust  # noqa: F401
 
 # isort: split
 import json
-import os
 import sys
 
 from loadgen.core.errors import LoadgenError

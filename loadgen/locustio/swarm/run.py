@@ -142,7 +142,7 @@ class _Session:
             ],
         }
         assert web.app is not None
-        web.app.json.sort_keys = False  # type: ignore[attr-defined]  # the form has an order
+        web.app.jinja_env.policies["json.dumps_kwargs"] = {"sort_keys": False}  # the form has an order
         guard(web.app, login=_login(options.web_login_env), loopback=options.web_login_env is None)
         add_routes(
             web.app,

@@ -1,8 +1,8 @@
 """What stands for load in Locust's eyes: users, one for each request kept in flight, and the shape of the ladder."""
 
-import time
 from collections.abc import Callable
 
+import gevent
 from locust import LoadTestShape, User, task
 
 from loadgen.locustio.swarm.state import LadderState
@@ -17,7 +17,7 @@ class LLM(User):
     @task
     def hold(self) -> None:
         """Stays until the level is over."""
-        time.sleep(_LONG_S)
+        gevent.sleep(_LONG_S)
 
 
 class Ladder(LoadTestShape):

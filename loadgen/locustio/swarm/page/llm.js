@@ -151,7 +151,7 @@
     }
     if (there(state.silent_s) && state.silent_s > 5) words.push(`nothing heard for ${state.silent_s.toFixed(0)} s`);
     if (state.ended) words.push(state.ended.interrupted ? "stopped; what was measured is saved" : `exit code ${state.ended.code}`);
-    if (state.ended?.path) words.push(state.ended.path);
+    if (state.ended?.path) words.push("saved in " + state.ended.path.split("/").pop());
     const said = words.join(" \u00b7 ");
     if (at("now").textContent !== said) at("now").textContent = said;
     at("share").hidden = !level || !progress.planned;

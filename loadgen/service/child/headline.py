@@ -84,13 +84,15 @@ def headline_of_search(result: CapacityResult) -> dict[str, Any]:
 
 
 def headline_of_comparison(comparison: ArmsComparison) -> dict[str, Any]:
-    """Of an experiment over one ladder."""
+    """Of an experiment over one ladder. An arm that is not `compared` is the baseline again, or explains another."""
+    compared = {ladder.arm.name for ladder in comparison.arms}
     return {
         "variable": comparison.variable,
         "arms": [
             {
                 "name": ladder.arm.name,
                 "label": ladder.arm.label,
+                "compared": ladder.arm.name in compared,
                 "method": ladder.arm.method,
                 "draft_tokens": ladder.arm.draft_tokens,
                 "crossover": None if ladder.crossover is None else ladder.crossover.level,

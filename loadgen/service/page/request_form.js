@@ -1,11 +1,10 @@
 // The fields of a request for a run, which the form of a schedule has, too.
 
 import { details, el, fill } from "/page/elements.js";
-import { FieldErrors } from "/page/form.js";
 import { BY_URL, COMMON, EXPERIMENT, KINDS, LOADS, SHOWN } from "/page/request_facts.js";
-import { dump, load, CORE_SCHEMA } from "/page/vendor/js-yaml.mjs";
+import { asWritten, minutes, parsed, put } from "/page/request_text.js";
+import { dump } from "/page/vendor/js-yaml.mjs";
 
-const asWritten = (text) => (/^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text);
 const asText = (value) => (Array.isArray(value) ? value.join(",") : String(value ?? ""));
 
 export class RequestFields {
@@ -214,47 +213,20 @@ export class RequestFields {
     }
   }
 
-  written() {
-    const text = this.form.value("all");
-    let found;
-    try {
-      found = text ? load(text, { schema: CORE_SCHEMA }) : {};
-    } catch (fault) {
-      const line = fault.mark ? ` in line ${fault.mark.line + 1}` : "";
-      throw new FieldErrors([{ pointer: `${this.at}/options`, detail: `no YAML${line}: ${fault.reason ?? fault.message}` }]);
-    }
-    if (found === null) return {};
-    if (typeof found !== "object" || Array.isArray(found))
-      throw new FieldErrors([{ pointer: `${this.at}/options`, detail: "expected names with values, such as ignore_eos: true" }]);
-    return found;
-  }
-
   /** The request as the API takes it. Throws FieldErrors. */
   read() {
     const { form, kind } = this;
-    const options = this.written();
+    const options = parsed(form.value("all"), `${this.at}/options`);
     for (const [name, field] of form.fields) {
       if (!name.startsWith("option:") || !field.value) continue;
-      this.put(options, name.slice("option:".length), asWritten(field.value));
+      put(options, name.slice("option:".length), asWritten(field.value), `${this.at}/options`);
     }
-    if (form.value("level")) this.put(options, form.value("by"), asWritten(form.value("level")));
+    if (form.value("level")) put(options, form.value("by"), asWritten(form.value("level")), `${this.at}/options`);
     const request = { kind, options };
     if (kind !== "experiment")
       request.target = form.value("profile") === BY_URL ? { url: form.value("url") } : { profile: form.value("profile") };
     if (form.value("baseline")) request.baseline_id = form.value("baseline");
-    if (form.value("limit")) request.time_limit_s = this.minutes(form.value("limit"));
+    if (form.value("limit")) request.time_limit_s = minutes(form.value("limit"), `${this.at}/time_limit_s`);
     return request;
-  }
-
-  put(options, name, value) {
-    if (options[name] !== undefined)
-      throw new FieldErrors([{ pointer: `${this.at}/options`, detail: `${name} stands in a field of its own as well` }]);
-    options[name] = value;
-  }
-
-  minutes(text) {
-    const found = Number(text) * 60;
-    if (!Number.isFinite(found)) throw new FieldErrors([{ pointer: `${this.at}/time_limit_s`, detail: "expected a number of minutes" }]);
-    return found;
   }
 }

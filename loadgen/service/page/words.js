@@ -57,8 +57,9 @@ const ofRun = (result) =>
 const ofSweep = (result) => `${counted(result.levels.length, "level")}${result.knee ? `, knee at ${level(result.knee.level)}` : ""}`;
 const ofSearch = (result) => (result.level === null ? "none found" : `${variable(result.variable)} ${level(result.level)}`);
 const ofExperiment = (result) => {
-  const arms = (result.ladders ?? []).flatMap((ladder) => ladder.arms.filter((arm) => arm.levels.length > 0));
-  return arms.length === 0 ? DASH : arms.map((arm) => `${arm.label} ${arm.levels[0].speedup.toFixed(2)}×`).join(", ");
+  const arms = (result.ladders ?? []).flatMap((ladder) => ladder.arms.filter((arm) => arm.compared && arm.levels.length > 0));
+  const words = (arm, { speedup, level: at }) => `${arm.label} ${speedup.toFixed(2)}× at ${level(at)}`;
+  return arms.length === 0 ? DASH : arms.map((arm) => words(arm, arm.levels[0])).join(", ");
 };
 const RESULTS = { run: ofRun, sweep: ofSweep, capacity: ofSearch, experiment: ofExperiment };
 

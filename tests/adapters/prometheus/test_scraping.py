@@ -174,6 +174,13 @@ def test_an_exemplar_leads_to_a_record(run: Watched) -> None:
             assert float(exemplar["value"]) == ttft_s(by_id[exemplar["labels"]["request_id"]])
 
 
+def test_the_slowest_request_is_at_hand(run: Watched) -> None:
+    """The slowest example is as slow as the slowest request, but for the width of its bucket."""
+    slowest = max(values_of(run.records, "time_to_first_token"))
+    exemplars = run.prometheus["classic"].exemplars("loadgen_time_to_first_token_seconds_bucket")
+    assert max(float(exemplar["value"]) for exemplar in exemplars) > slowest / 1.26
+
+
 def test_the_page_keeps_to_the_rules(run: Watched) -> None:
     """Of Prometheus' own linter, which says nothing of it; each form is the one that was asked for."""
     content_type, text = page(run.url)

@@ -11,6 +11,8 @@ from typing import Any, get_args
 
 from pydantic.fields import FieldInfo
 
+from loadgen.adapters.servers.redaction import holds_secret
+from loadgen.core.errors import ConfigError
 from loadgen.options.fields import DURATION
 from loadgen.options.locust import LocustOptions, comparison_of, ladder_of, server_of
 from loadgen.options.resolve import resolve
@@ -69,6 +71,8 @@ def options_from(form: Mapping[str, str], started_with: LocustOptions) -> Locust
     given = started_with.given()
     host = form.get(HOST, "").strip()
     if HOST in form and host != shown_url(started_with):
+        if holds_secret(host):
+            raise ConfigError("host: a secret does not belong here, where everybody sees it; give api_key_env")
         given["url"] = host
     for name in FIELDS:
         if name not in form:

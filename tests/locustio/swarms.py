@@ -1,7 +1,6 @@
 """`loadgen locust` as a user starts it: a process of its own, and its page."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -15,7 +14,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 START_S, LADDER_S = 60.0, 120.0
-_MODULE = "loadgen.locustio.swarm"
 
 
 def command(*arguments: object) -> list[str]:
@@ -56,10 +54,10 @@ class Swarm:
 
 
 @contextmanager
-def swarm(*arguments: object) -> Iterator[Swarm]:
-    """Starts one on a free port and interrupts it on the way out."""
+def swarm(*arguments: object, folder: Path | None = None) -> Iterator[Swarm]:
+    """Starts one in that folder, on a free port, and interrupts it on the way out."""
     line = command("--port", 0, *arguments)
-    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True, cwd=folder) as process:
         try:
             assert process.stderr is not None
             said = []
@@ -79,11 +77,11 @@ def swarm(*arguments: object) -> Iterator[Swarm]:
                 raise
 
 
-def workers_of(process: int) -> list[int]:
-    """The Locust workers that a master has started: its children of the same module."""
+def descendants_of(process: int, module: str) -> list[int]:
+    """Its children that run that module."""
     found = []
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (line := _read(entry / "cmdline")) and _MODULE in line:
+        if entry.name.isdigit() and module in _read(entry / "cmdline"):
             parent = re.search(r"^PPid:\t(\d+)$", _read(entry / "status"), re.MULTILINE)
             if parent is not None and int(parent[1]) == process:
                 found.append(int(entry.name))
@@ -95,12 +93,3 @@ def _read(path: Path) -> str:
         return path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
     except OSError:  # it has ended meanwhile
         return ""
-
-
-def is_alive(process: int) -> bool:
-    """Whether there is such a process."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True

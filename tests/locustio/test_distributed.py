@@ -20,7 +20,7 @@ from loadgen.core.record import Outcome, RequestRecord
 from loadgen.core.request import Phase
 from loadgen.sim.script import Script
 from loadgen.sim.truth import TruthServer, spawn_truth_server
-from tests.locustio.swarms import LADDER_S, command, workers_of
+from tests.locustio.swarms import LADDER_S, command, descendants_of
 
 pytestmark = pytest.mark.slow
 
@@ -115,7 +115,7 @@ def kill_one(server: TruthServer, master: int) -> None:
     """Kills a worker once its level has been going on for a while."""
     while len(server.log().entries) < 150:
         time.sleep(0.05)
-    os.kill(workers_of(master)[0], signal.SIGKILL)
+    os.kill(descendants_of(master, "loadgen.locustio.swarm")[0], signal.SIGKILL)
 
 
 def test_the_same_ladder_through_a_sweep_gives_the_same(truth: TruthServer, tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ def test_a_script_can_say_more_than_the_page_asks() -> None:
         ({"host": URL, "concurrency": "1,x"}, "--concurrency: "),
         ({"host": URL, "slo": "fast"}, "--slo: expected METRIC=TIME pairs"),
         ({"host": ""}, "expected a target"),
+        ({"host": "http://user:secret@h:1"}, "host: a secret does not belong here"),
         ({"host": URL, "arm": "a=http://x:1,b=http://y:2"}, "expected one kind of target"),
         ({"host": URL, "ignore_eos": "perhaps"}, "--ignore-eos: "),
         ({"host": URL, "server_launch": "magic", "server_profile": ""}, "--server-launch: "),

@@ -44,7 +44,7 @@ def server() -> Iterator[str]:
 @pytest.fixture
 def locust(tmp_path: Path) -> Iterator[Swarm]:
     """Locust's page, which knows no server yet."""
-    with swarm("--out", tmp_path / "runs", "--quiet") as running:
+    with swarm("--quiet", folder=tmp_path) as running:
         yield running
 
 
@@ -85,6 +85,7 @@ def test_a_ladder_from_the_form_to_the_report(
     for field, value in (("numRequests", "40"), ("outputTokens", "32"), ("slo", "ttft=200ms,tpot=20ms")):
         page.fill(f"[name={field}]", value)
     page.set_viewport_size({"width": 1280, "height": 1300})
+    page.evaluate("scrollTo(0, 0)")
     shot(page, "form")
     page.get_by_role("button", name="Start").click()
 
@@ -96,6 +97,7 @@ def test_a_ladder_from_the_form_to_the_report(
     shot(live, "live")
     page.get_by_role("tab", name="LLM").click()
     expect(page.get_by_role("cell", name="TTFT").first).to_be_visible(timeout=PATIENCE_MS)
+    page.set_viewport_size({"width": 1280, "height": 640})
     shot(page, "tab")
 
     expect(live.locator("#links")).to_be_visible(timeout=PATIENCE_MS)

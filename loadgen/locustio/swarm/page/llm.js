@@ -48,7 +48,7 @@
           axis({ grid: { show: false }, ticks: { stroke: () => css("--strong-hair"), width: 1, size: 4 }, size: 26, label: chart.x_label, labelSize: 18, labelFont: FONT, ...(byLevel ? { splits: (u) => [...new Set(u.data[0])], filter: (u, splits) => splits, values: (u, splits) => splits.map(plain) } : {}) }),
           axis({ grid: { stroke: () => css("--hair"), width: 1 }, ticks: { show: false }, size: 52, values: (u, splits) => splits.map(plain) }),
         ],
-        series: [{}, ...chart.lines.map((line) => ({ label: line.label, stroke: () => css("--tone-" + line.tone), width: 1.75, dash: line.dashed ? [5, 4] : undefined, spanGaps: true, points: { show: chart.kind !== "time", size: 6 } }))],
+        series: [{}, ...chart.lines.map((line) => ({ label: line.label, stroke: () => css("--tone-" + line.tone), width: 1.75, dash: line.dashed ? [5, 4] : undefined, spanGaps: true, points: { show: chart.kind !== "time", size: 6, fill: () => css("--paper") } }))],
         hooks: { drawClear: [intervals(chart.id)], draw: [marks(chart.id)] },
       },
       columns(chart),

@@ -22,6 +22,7 @@ _HEADS_KEPT = 16_384
 _LINE_MOST = 8192
 _SERIES_MOST = 10_000
 _POSITIONS_MOST = 1024
+_VALUE_MOST = 1e300  # so that no sum of series is beyond a float
 """What a page may ask of its reader, who has a load to drive meanwhile."""
 
 PROCESS_START = "process_start_time_seconds"
@@ -31,7 +32,7 @@ _SHOWN_MODELS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One line of a page; `value` is None where it is no finite number."""
+    """One line of a page; `value` is None where it is no finite number, or next to infinite."""
 
     name: str
     labels: Mapping[str, str]
@@ -167,7 +168,7 @@ def _series(line: str, number: int) -> Series:
             (name, labels, _), value = _head(plain[1]), float(plain[2])
     except (ValueError, IndexError, OverflowError) as fault:
         raise ValueError(f"line {number}: {_shown(line)} cannot be read") from fault
-    return Series(name=name, labels=labels, value=value if math.isfinite(value) else None)
+    return Series(name=name, labels=labels, value=value if abs(value) < _VALUE_MOST else None)
 
 
 def _parsed(line: str) -> tuple[str, Mapping[str, str], float]:

@@ -39,10 +39,11 @@ _COUNTERS: dict[str, Names] = {
     "iteration_tokens": ("vllm:iteration_tokens_total_sum",),
 }
 _BY_POSITION = counter("vllm:spec_decode_num_accepted_tokens_per_pos")
-_GAPS = _COUNTERS | {"accepted_by_position": _BY_POSITION}
 _RUNNING: Names = ("vllm:num_requests_running",)
 _WAITING: Names = ("vllm:num_requests_waiting",)
 _KV_USED: Names = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
+_GAUGES = {"running_requests": _RUNNING, "waiting_requests": _WAITING, "kv_used_ratio": _KV_USED}
+_GAPS = _COUNTERS | {"accepted_by_position": _BY_POSITION} | _GAUGES
 _WANTED = frozenset({PROCESS_START, *_BY_POSITION, *_RUNNING, *_WAITING, *_KV_USED}.union(*_COUNTERS.values()))
 
 

@@ -24,6 +24,7 @@ from loadgen.core.metrics.distribution import curve, distribution
 from loadgen.core.metrics.summary import Analysis, Summary, Verdict
 from loadgen.core.record import RequestRecord
 from loadgen.core.run import RunManifest
+from loadgen.core.server.believable import believable, refused_readings
 from loadgen.core.server.sample import Scrape
 from loadgen.core.server.series import server_series
 from loadgen.core.speculation.server_side import server_side
@@ -70,8 +71,10 @@ def analyse(
     completed = int(np.count_nonzero(sections.completed))
     counts, missing_records = sections.counts(run)
     all_recorded = manifest.interrupted is not None and missing_records == 0
+    pages = tuple(scrapes())
+    read = tuple(map(believable, pages))
     speculation = run.acceptance.result(
-        server_side(scrapes, window, sections.in_flight_ns(), all_recorded=all_recorded)
+        server_side(lambda: read, window, sections.in_flight_ns(), all_recorded=all_recorded)
     )
     icl = distribution(gaps, missing=completed - run.gaps.requests, per_s=NS_PER_S)
     itl = distribution(one_token, missing=completed - run.gaps.one_token_requests, per_s=NS_PER_S)
@@ -79,7 +82,6 @@ def analyse(
         # Its gaps are those of steps; the requests in which no draft was accepted are no fair sample of them.
         itl = distribution(one_token[:0], missing=completed)
 
-    read = tuple(scrapes())
     summary = Summary(
         run_id=manifest.run_id,
         name=manifest.name,
@@ -115,7 +117,7 @@ def analyse(
         verdict=Verdict(valid=True),
     )
     failures = run.failures.samples()
-    facts = sections.facts(summary, run, failures, missing_records)
+    facts = replace(sections.facts(summary, run, failures, missing_records), refused=refused_readings(pages))
     curves = {name: curve(table.ascending(name, sections.completed)) for name in _CURVES}
     curves["icl_s"] = curve(gaps, per_s=NS_PER_S)
     drawn = {name: points for name, points in curves.items() if points is not None}

@@ -59,8 +59,8 @@ class Gauges:
 class ServerSample:
     """One engine process of the model under test. `engine` tells processes of one page apart (vLLM's label, a rank).
 
-    `started_unix_s` is when the process says that it started, None where it does not. `gaps` names the counters that
-    were on the page without being numbers: unknown at this reading, and no sign that the process was started anew.
+    `started_unix_s` is when the process says that it started, None where it does not. `gaps` names what was on
+    the page without being a number: unknown at this reading, and no sign that the process was started anew.
     """
 
     engine: str

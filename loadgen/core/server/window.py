@@ -277,7 +277,7 @@ def _filled(sample: ServerSample, held: ServerSample | None) -> ServerSample:
     """The sample with its gaps filled by what was known before; what was not known stays a gap."""
     if held is None or not sample.gaps:
         return sample
-    known = {name: getattr(held.counters, name) for name in sample.gaps}
+    known = {name: getattr(held.counters, name) for name in sample.gaps if name in _FIELDS}
     return replace(
         sample,
         counters=replace(sample.counters, **known),

@@ -489,6 +489,19 @@ def test_too_few_requests_for_a_p99() -> None:
     assert "too_few_requests" not in findings(closed_loop(100))
 
 
+def test_pages_that_lie() -> None:
+    """What cannot be is no figure of the run, and is told."""
+    records = closed_loop()
+    lying = around(records, generation_tokens=1210, preemptions=1e300)
+    found = summarised(records, scrapes=lying)
+    refused = next(each for each in found.verdict.findings if each.kind == "values_refused")
+    assert refused.severity == "warning"
+    said = "1 of 2 readings of the server's pages have values that cannot be, preemptions of 1e+300 for one."
+    assert refused.evidence == said
+    assert found.server.preemptions is None
+    assert "values_refused" not in findings(records, scrapes=around(records, generation_tokens=1210))
+
+
 def test_foreign_traffic() -> None:
     """The server generated a tenth more than this client got, warm-up included; what it should is no finding."""
     records = [answered(500, phase=Phase.WARMUP), *closed_loop()]

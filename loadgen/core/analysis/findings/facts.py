@@ -19,7 +19,8 @@ class Facts:
     last ones sent,
     `growth_ratio` the mean concurrency of the window's last third over that of its first. `tokens_generated` counts
     output tokens of every phase and outcome, `tokens_prompted` input tokens; None when some request's are not known.
-    `tokens_completed` are the output tokens of requests that completed, as far as they are known.
+    `tokens_completed` are the output tokens of requests that completed, as far as they are known. `refused` counts
+    readings of the server's pages with values that cannot be, and tells the first.
     """
 
     summary: Summary
@@ -39,6 +40,7 @@ class Facts:
     tokens_generated: int | None
     tokens_completed: int
     tokens_prompted: int | None
+    refused: tuple[int, str | None] = (0, None)
 
     @property
     def window_s(self) -> float:

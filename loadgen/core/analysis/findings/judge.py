@@ -48,6 +48,7 @@ RULES: tuple[Callable[[Facts], Finding | None], ...] = (
     steadiness.too_few_requests,
     server.server_restarted,
     server.scrape_failed,
+    server.values_refused,
     server.foreign_traffic,
     server.server_partly_read,
     server.preemptions,

@@ -38,6 +38,7 @@ class FindingKind(StrEnum):
     TOO_FEW_REQUESTS = "too_few_requests"
     SERVER_RESTARTED = "server_restarted"
     SCRAPE_FAILED = "scrape_failed"
+    VALUES_REFUSED = "values_refused"
     FOREIGN_TRAFFIC = "foreign_traffic"
     SERVER_PARTLY_READ = "server_partly_read"
     PREEMPTIONS = "preemptions"

@@ -49,6 +49,19 @@ def scrape_failed(facts: Facts) -> Finding | None:
     )
 
 
+def values_refused(facts: Facts) -> Finding | None:
+    """A page told what no server can have: such values are left out."""
+    count, example = facts.refused
+    if not count:
+        return None
+    return warning(
+        FindingKind.VALUES_REFUSED,
+        f"{count} of {facts.summary.server.scrapes} readings of the server's pages have values that cannot be,"
+        f" {example} for one.",
+        "They are left out. Find out who answers there: a proxy, or an exporter that counts something else.",
+    )
+
+
 def foreign_traffic(facts: Facts) -> Finding | None:
     """The server did more than this client's work."""
     found = _beside_the_client(facts)

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -25,8 +26,9 @@ from tests.locustio.swarms import LADDER_S, command, descendants_of
 pytestmark = pytest.mark.slow
 
 WORKERS = 3
-LATENESS_S = float(os.environ.get("LOADGEN_TEST_LATENESS_S", "0.005"))
+LATENESS_S = 0.005
 """What 1 % of arrivals may be late by on an idle machine."""
+_STALLS = 3
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ def levels(out: Path) -> list[tuple[RunFolder, dict[str, Any], list[RequestRecor
 
 def test_a_plan_split_over_workers_is_the_plan(truth: TruthServer, tmp_path: Path) -> None:
     """Every request of the one-process plan once and at its instant; percentiles are those of all records together."""
-    load = ("--url", truth.url, "--request-rate", "40,60", "--duration", "5s")
+    load = ("--url", truth.url, "--request-rate", "40,60", "--duration", "6s")
     code, said = finished(headless(tmp_path / "many", *load, "--processes", WORKERS, "--master-port", 0))
     assert code == 0, said
     log = truth.log().entries
@@ -80,7 +82,13 @@ def test_a_plan_split_over_workers_is_the_plan(truth: TruthServer, tmp_path: Pat
             for percentile in (50, 90, 95, 99):
                 expected = float(np.percentile(values, percentile))
                 assert summary["latency"][name][f"p{percentile}"] == pytest.approx(expected, rel=1e-9)
-        assert summary["latency"]["schedule_lag_s"]["p99"] <= LATENESS_S
+        assert summary["latency"]["schedule_lag_s"]["p99"] <= allowed_s(summary)
+
+
+def allowed_s(summary: dict[str, Any]) -> float:
+    """How late 1 % may be: what is allowed on an idle machine, and more where this one kept whole processes waiting."""
+    stall_s = summary["client"]["loop_stall_p99_s"]
+    return max(LATENESS_S, _STALLS * (stall_s or 0.0))
 
 
 def gaps(records: list[RequestRecord], seqs: set[int]) -> list[float]:
@@ -134,3 +142,37 @@ def test_the_same_ladder_through_a_sweep_gives_the_same(truth: TruthServer, tmp_
     }
     for way in ("alone", "workers"):
         assert np.abs(np.array(medians[way]) - np.array(medians["sweep"])).max() < 0.001
+
+
+def another_machine() -> list[str]:
+    """What a command is put behind to see a monotonic clock of its own, as elsewhere; skips where that cannot be."""
+    words = ["unshare", "--time", "--monotonic", "5000", "--fork", "--kill-child"]
+    try:
+        subprocess.run([*words, "true"], check=True, capture_output=True, timeout=30)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no time namespace to be had: a worker of another machine was not tried")
+    return words
+
+
+def test_a_worker_of_another_machine_keeps_the_common_plan(truth: TruthServer, tmp_path: Path) -> None:
+    """Its clock starts elsewhere; by the estimate of how far, its requests arrive as punctually as the others'."""
+    elsewhere = another_machine()
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    load = ("--url", truth.url, "--request-rate", 40, "--duration", "6s", "--master", "--expect-workers", 2)
+    worker = command("--worker", "--master-port", port, "--quiet")
+    workers = [subprocess.Popen(line) for line in (worker, [*elsewhere, *worker])]
+    try:
+        code, said = finished(headless(tmp_path, *load, "--master-port", port))
+        assert code == 0, said
+        assert [one.wait(LADDER_S) for one in workers] == [0, 0]
+    finally:
+        for one in workers:
+            one.kill()
+    ((_, summary, records),) = levels(tmp_path)
+    assert summary["client"]["workers"] == 2
+    assert summary["latency"]["schedule_lag_s"]["p99"] <= allowed_s(summary)
+    arrived_ns = {entry.request_id: entry.recv_ns for entry in truth.log().entries}
+    by_worker = [[arrived_ns[one.request_id] - one.sent_ns for one in records if one.seq % 2 == k] for k in (0, 1)]
+    here, there = (float(np.median(ways_ns)) for ways_ns in by_worker)
+    assert abs(here - there) < 2e6, "their axes are two milliseconds apart, or more"

@@ -4,7 +4,7 @@ process that conducts."""
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -55,9 +55,17 @@ class Workers:
     `children` are those that the master itself has started, `records` is the folder in which these write theirs.
     """
 
-    def __init__(self, runner: MasterRunner, conductor: Listener, *, records: Path) -> None:
+    def __init__(
+        self,
+        runner: MasterRunner,
+        conductor: Listener,
+        *,
+        records: Path,
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
         runners.HEARTBEAT_LIVENESS = _SILENT_BEATS
         self._runner, self._conductor, self._own = runner, conductor, records
+        self._now_ns = now_ns
         self.children: list[subprocess.Popen] = []
         self._known: dict[str, _Known] = {}
         self._engaged: set[str] = set()
@@ -129,7 +137,7 @@ class Workers:
         while True:
             present = self._present()
             for name in present:
-                self._runner.send_message(ASK_TIME, {"asked_ns": time.time_ns()}, client_id=name)
+                self._runner.send_message(ASK_TIME, {"asked_ns": self._now_ns()}, client_id=name)
             known = [self._known[name].clock.answers if name in self._known else 0 for name in present]
             gevent.sleep(_FIRST_ASK_S if min(known, default=_FIRST_ANSWERS) < _FIRST_ANSWERS else _ASK_S)
 
@@ -155,7 +163,7 @@ class Workers:
 
     def _told_time(self, environment: Environment, msg: Message) -> None:
         known = self._known.setdefault(msg.node_id, _Known())
-        known.clock.add(asked_ns=msg.data["asked_ns"], told_ns=msg.data["told_ns"], heard_ns=time.time_ns())
+        known.clock.add(asked_ns=msg.data["asked_ns"], told_ns=msg.data["told_ns"], heard_ns=self._now_ns())
         known.version, known.machine, known.pid = msg.data["version"], msg.data["machine"], msg.data["pid"]
         if known.version != __version__ and not known.warned:
             known.warned = True
@@ -174,7 +182,7 @@ class Workers:
     def _whole(self, environment: Environment, msg: Message) -> None:
         self._answer(msg, lambda file: file.check(size_bytes=msg.data["size_bytes"], sha256=msg.data["sha256"]))
 
-    def _answer(self, msg: Message, take: Any) -> None:
+    def _answer(self, msg: Message, take: Callable[[Carried], None]) -> None:
         level, wrong = msg.data["level"], None
         try:
             take(self._records[msg.node_id, level])

@@ -22,7 +22,7 @@ PIECE, WHOLE, GOT = "loadgen-piece", "loadgen-whole", "loadgen-got"
 RECORDS_VARIABLE = "LOADGEN_LOCUST_RECORDS"
 """Names, for the workers that a master starts on its own machine, the folder in which each makes one for a level."""
 
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_BOOT_ID, _TIME_NAMESPACE = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/time")
 
 
 def about() -> dict[str, Any]:
@@ -33,7 +33,7 @@ def about() -> dict[str, Any]:
 def machine() -> str | None:
     """The same for all processes that share a monotonic clock; None where it is not known."""
     try:
-        return _BOOT_ID.read_text().strip()
+        return f"{_BOOT_ID.read_text().strip()} {_TIME_NAMESPACE.readlink()}"
     except OSError:
         return None
 

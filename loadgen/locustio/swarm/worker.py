@@ -38,6 +38,7 @@ _LAST_WORDS = frozenset({"ended", "failed"})
 _CARRY_S = 0.5
 _GOT_S = 60.0
 _ENDING_S = 10.0
+_LOOK_S, _MASTER_SILENT_S = 1.0, 15.0
 
 _log = logging.getLogger(__name__)
 
@@ -136,11 +137,23 @@ class Worker:
         runner.register_message(ASK_TIME, self._tell_time)
         runner.register_message(DO, self._do)
         runner.register_message(GOT, self._got)
+        runner.greenlet.spawn(self._watch_master)
 
     def end(self) -> None:
         """Ends what is under way; what it has recorded stays."""
         for share in self._shares.values():
             share.end()
+
+    def _watch_master(self) -> None:
+        """Ends what is under way when the master is not heard any more: nobody else would end its load."""
+        while True:
+            gevent.sleep(_LOOK_S)
+            heard_s = self._runner.last_heartbeat_timestamp
+            if self._shares and heard_s is not None and time.time() - heard_s > _MASTER_SILENT_S:
+                _log.error("the master is not heard any more: its load ends here")
+                shares, self._shares = self._shares, {}
+                for share in shares.values():
+                    share.end()
 
     def _tell_time(self, environment: Environment, msg: Message) -> None:
         self._runner.send_message(TELL_TIME, {**msg.data, "told_ns": time.time_ns(), **about()})

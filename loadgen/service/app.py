@@ -3,16 +3,20 @@
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 
 from loadgen import __version__
 from loadgen.core.errors import LoadgenError
 from loadgen.service.body_limit import BodyLimit
+from loadgen.service.priority import step_back
 from loadgen.service.problems import FieldProblem, Problem, invalid
 from loadgen.service.routes import (
     baselines,
@@ -26,16 +30,26 @@ from loadgen.service.routes import (
     results,
     runs,
     schedules,
+    transfer,
     webhooks,
 )
 from loadgen.service.routes.common import PROBLEM_TYPE
 from loadgen.service.services import Services
+from loadgen.service.wire import ProblemView
 
 LOG = logging.getLogger("loadgen.service")
 
 _ROUTERS = (
     *(runs.router, runs.experiments, events.router, results.router, compare.router, options.router),
-    *(schedules.router, baselines.router, history.router, webhooks.router, keys.router, operations.router),
+    *(
+        schedules.router,
+        baselines.router,
+        history.router,
+        webhooks.router,
+        keys.router,
+        operations.router,
+        transfer.router,
+    ),
     page.router,
 )
 _HEADERS = {
@@ -60,6 +74,7 @@ def application(services: Services) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         services.start()
+        step_back()
         yield
         services.stop()
 
@@ -74,6 +89,7 @@ def application(services: Services) -> FastAPI:
         separate_input_output_schemas=False,
     )
     app.state.services = services
+    app.openapi = partial(_document, app)  # type: ignore[method-assign]
     for router in _ROUTERS:
         app.include_router(router)
     app.add_exception_handler(Problem, _on_problem)
@@ -84,6 +100,16 @@ def application(services: Services) -> FastAPI:
     app.add_middleware(BodyLimit, most_bytes=services.options.max_body, answer=answer_of)
     app.middleware("http")(_with_headers)
     return app
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, with what every problem looks like."""
+    if app.openapi_schema is None:
+        document = FastAPI.openapi(app)
+        _, problem = models_json_schema([(ProblemView, "serialization")], ref_template="#/components/schemas/{model}")
+        document["components"]["schemas"] |= problem["$defs"]
+    assert app.openapi_schema is not None
+    return app.openapi_schema
 
 
 def answer_of(problem: Problem) -> JSONResponse:

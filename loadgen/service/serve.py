@@ -1,8 +1,6 @@
 """The service as a process: listens, works, ends in order."""
 
-import os
 import socket
-import threading
 from collections.abc import Callable
 
 import uvicorn
@@ -13,7 +11,6 @@ from loadgen.service.app import application
 from loadgen.service.logs import set_up_logs
 from loadgen.service.services import build
 
-_NICE = 5
 _SHUTDOWN_S = 5
 _KEEP_ALIVE_S = 15
 _BACKLOG = 512
@@ -53,9 +50,3 @@ def _bound(options: ServeOptions) -> socket.socket:
         sock.close()
         raise ConfigError(f"--port: {options.host}:{options.port} cannot be listened on: {fault.strerror}") from None
     return sock
-
-
-def yield_to_runs() -> None:
-    """Lets this thread, and those that it starts, step back behind the processes that measure. Where that can be."""
-    if hasattr(os, "setpriority"):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)

@@ -23,6 +23,7 @@ from loadgen.service.jobs.hub import Hub
 from loadgen.service.jobs.process import ChildProcess, Spawn, child_environment
 from loadgen.service.jobs.supervisor import Supervisor
 from loadgen.service.metrics import Metrics
+from loadgen.service.retention import Retention
 from loadgen.service.runs import Runs
 from loadgen.service.schedules.scheduler import Scheduler
 from loadgen.service.store.database import Database
@@ -156,7 +157,7 @@ def build(
         courier=Courier(database, clock, receivers, resolve=resolve),
         receivers=receivers,
         metrics=Metrics(database, supervisor),
-        turning=(scheduler, supervisor),
+        turning=(scheduler, supervisor, Retention(database, clock, runs.folder, options.retention)),
     )
 
 

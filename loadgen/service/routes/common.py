@@ -12,6 +12,7 @@ from loadgen.service.services import Services
 from loadgen.service.wire import ProblemView
 
 PROBLEM_TYPE = "application/problem+json"
+PROBLEM_SCHEMA = {"$ref": f"#/components/schemas/{ProblemView.__name__}"}
 _WORDS = {
     400: "The request is no proper one.",
     401: "A key is needed, or this one is not good.",
@@ -36,7 +37,7 @@ NO_BODY: dict[int | str, dict[str, Any]] = {204: {"description": "Done."}}
 def problems(*more: int) -> dict[int | str, dict[str, Any]]:
     """Every problem that a route may answer with."""
     return {
-        status: {"model": ProblemView, "description": _WORDS[status], "content": {PROBLEM_TYPE: {}}}
+        status: {"description": _WORDS[status], "content": {PROBLEM_TYPE: {"schema": PROBLEM_SCHEMA}}}
         for status in sorted({*_ALWAYS, *more})
     }
 

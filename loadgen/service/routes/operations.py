@@ -5,8 +5,7 @@ from fastapi.responses import JSONResponse, Response
 
 from loadgen.adapters.prometheus.page import chosen
 from loadgen.core.errors import StoreError
-from loadgen.service.routes.common import PROBLEM_TYPE, Parts, Reader, problems
-from loadgen.service.wire import ProblemView
+from loadgen.service.routes.common import PROBLEM_SCHEMA, PROBLEM_TYPE, Parts, Reader, problems
 
 router = APIRouter(tags=["operations"])
 
@@ -18,7 +17,7 @@ def health() -> dict[str, str]:
 
 
 @router.get(
-    "/readyz", responses={503: {"model": ProblemView, "content": {PROBLEM_TYPE: {}}, "description": "Not yet."}}
+    "/readyz", responses={503: {"content": {PROBLEM_TYPE: {"schema": PROBLEM_SCHEMA}}, "description": "Not yet."}}
 )
 def readiness(parts: Parts) -> JSONResponse:
     """Whether the database answers and runs are worked on."""

@@ -173,7 +173,13 @@ const live = (run, place, signal, onChange) => {
     }
     if (kind === "state" || kind === "cancel_asked") onChange();
   };
-  fill(place, waiting(run), el("div", { hidden: run.state === "queued" }, counts.node, drawing), table, details("What happened", log.list));
+  fill(
+    place,
+    waiting(run),
+    el("section", { hidden: run.state === "queued" }, el("h2", { class: "unseen" }, "Progress"), counts.node, drawing),
+    table,
+    details("What happened", log.list),
+  );
   follow(run, signal, {
     heard,
     ended: onChange,

@@ -1,0 +1,75 @@
+"""The OpenAPI document is true: an answer is one that it tells of, and never a fault of the service."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.service.conftest import Make, client_of
+from tests.service.house import House, service
+
+EXAMPLES = int(os.environ.get("LOADGEN_CONTRACT_EXAMPLES", "25"))
+
+
+async def test_every_operation_is_described(client: httpx2.AsyncClient) -> None:
+    """Each has words, the problems that it may answer with, and, where it takes a body, an example of one."""
+    document = (await client.get("/v1/openapi.json")).json()
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            name = f"{method} {path}"
+            assert operation.get("description"), name
+            if path in ("/healthz", "/readyz") or not path.startswith("/v1/"):
+                continue
+            assert "application/problem+json" in operation["responses"]["401"]["content"], name
+            assert "application/json" not in operation["responses"]["422"]["content"], name
+            body = operation.get("requestBody")
+            if body is not None:
+                schema = body["content"]["application/json"]["schema"]
+                named = schema.get("$ref", "").rpartition("/")[2]
+                if named in ("RunRequest", "ExperimentRequest", "ScheduleRequest", "BaselineRequest", "KeyRequest"):
+                    assert document["components"]["schemas"][named].get("examples"), named
+
+
+async def test_the_examples_are_right(make: Make) -> None:
+    """What the document shows as a request is accepted as it stands."""
+    services = make(webhook_host=["hooks.example.org"], allow_env=["LOADGEN_WEBHOOK_SECRET"])
+    async with client_of(services) as client:
+        schemas = (await client.get("/v1/openapi.json")).json()["components"]["schemas"]
+        for name, path, status in (
+            ("RunRequest", "/v1/runs", 202),
+            ("ExperimentRequest", "/v1/experiments", 202),
+            ("ScheduleRequest", "/v1/schedules", 201),
+        ):
+            answer = await client.post(path, json=schemas[name]["examples"][0])
+            assert answer.status_code == status, (name, answer.text)
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """Nothing is ever sent: no host is allowed."""
+    data: Path = tmp_path_factory.mktemp("contract") / "data"
+    with service(data, "--allow-host", "nowhere.invalid") as found:
+        yield found
+
+
+@pytest.mark.slow
+def test_no_request_breaks_the_service(house: House, tmp_path: Path) -> None:
+    """schemathesis makes requests of all kinds, right and wrong, for every operation."""
+    import subprocess
+    import sys
+
+    done = subprocess.run(
+        (
+            *(str(Path(sys.executable).with_name("schemathesis")), "run", f"{house.url}/v1/openapi.json"),
+            *("--url", house.url, "--checks", "not_a_server_error,status_code_conformance,content_type_conformance"),
+            *("--max-examples", str(EXAMPLES), "--seed", "1", "--exclude-path", "/v1/runs/{run_id}/events"),
+            *("--phases", "examples,coverage,fuzzing", "--request-timeout", "20", "--no-color"),
+        ),
+        capture_output=True,
+        timeout=1200,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 0, (done.stdout[-6000:] + done.stderr[-1000:]).decode()

@@ -7,6 +7,7 @@ import uvicorn
 
 from loadgen.core.errors import ConfigError
 from loadgen.options.serve import ServeOptions
+from loadgen.service.admission.guard import guard_connections
 from loadgen.service.app import application
 from loadgen.service.logs import set_up_logs
 from loadgen.service.services import build
@@ -20,6 +21,7 @@ def serve(options: ServeOptions, *, listening: Callable[[str], None]) -> None:
     """Serves until a signal to stop. Raises ConfigError and StoreError. `listening` is told the URL."""
     set_up_logs(options.log_level)
     services = build(options)
+    guard_connections(services.receivers)  # webhooks are all that this process itself connects to
     sock = _bound(options)
     host, port = sock.getsockname()[:2]
     config = uvicorn.Config(

@@ -6,26 +6,15 @@ Takes some minutes: what the pictures show is measured, by load tests against th
 """
 
 import argparse
-import json
 import sys
 import tempfile
 from pathlib import Path
 
-from tools.preview import scenes
-from tools.preview.page import CAPTION, page, picture
-from tools.preview.panels import read
-from tools.preview.source import Source, chosen
+from tools.preview.page import picture
+from tools.preview.preview import preview
+from tools.preview.scenes import SCENES
 
 _ROOT = Path(__file__).parents[2]
-SCENES = {"live": scenes.live, "speculation": scenes.speculation, "capacity": scenes.capacity}
-_SPREAD = " The searches were made within minutes; only their times were spread over four weeks."
-
-
-def preview(name: str, source: Source) -> str:
-    """The page of a dashboard over what a source has."""
-    dashboard = json.loads((_ROOT / "dashboards" / f"{name}.json").read_text(encoding="utf-8"))
-    caption = CAPTION + (_SPREAD if name == "capacity" else "")
-    return page(read(dashboard, source, chosen(dashboard, source)), caption)
 
 
 def main() -> None:

@@ -137,3 +137,7 @@ def _two_scrapes(running: Prometheus) -> None:
     """So that the last state, and what rules make of it, are there."""
     running.wait_for("loadgen_measurement_valid")
     time.sleep(3 * _SCRAPE_S)
+
+
+SCENES = {"live": live, "speculation": speculation, "capacity": capacity}
+"""By the name of the dashboard that shows it."""

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +124,32 @@ def kill_one(server: TruthServer, master: int) -> None:
     while len(server.log().entries) < 150:
         time.sleep(0.05)
     os.kill(descendants_of(master, "loadgen.locustio.swarm")[0], signal.SIGKILL)
+
+
+def test_a_master_that_dies_takes_its_load_with_it(truth: TruthServer, tmp_path: Path) -> None:
+    """What was measured is saved by the process that conducts, and before long nobody sends any more."""
+    load = ("--url", truth.url, "--concurrency", 3, "--duration", "90s", "--processes", 2, "--master-port", 0)
+    line = headless(tmp_path, *load)
+    with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as master:
+        wait_for(lambda: len(truth.log().entries) > 50)
+        workers = descendants_of(master.pid, "loadgen.locustio.swarm")
+        master.kill()
+    wait_for(lambda: next(tmp_path.glob("*/levels/*/summary.json"), None) is not None)
+    wait_for(lambda: not any(descendants_of(worker, "loadgen.wiring.workers") for worker in workers))
+    ((_, summary, _),) = levels(tmp_path)
+    assert "worker_lost" in {finding["kind"] for finding in summary["verdict"]["findings"]}
+    sent = len(truth.log().entries)
+    time.sleep(0.5)
+    assert len(truth.log().entries) == sent
+    for worker in workers:
+        os.kill(worker, signal.SIGKILL)
+
+
+def wait_for(reached: Callable[[], bool]) -> None:
+    end_s = time.monotonic() + LADDER_S
+    while not reached():
+        assert time.monotonic() < end_s
+        time.sleep(0.1)
 
 
 def test_the_same_ladder_through_a_sweep_gives_the_same(truth: TruthServer, tmp_path: Path) -> None:

@@ -55,7 +55,9 @@ class Conductor:
                 self._crew.lose(wanted["worker"])
 
     async def finish(self) -> None:
-        """Nobody is there any more: what is under way ends in order."""
+        """Nobody is there any more: what is under way ends in order, and workers cannot be told."""
+        if self._crew is not None:
+            self._crew.lose_all()
         if self._under_way is not None:
             if not self._under_way.done():
                 os.kill(os.getpid(), signal.SIGINT)

@@ -98,3 +98,8 @@ class RemoteCrew:
         for worker in self._workers:
             if worker.name == name:
                 worker.deliver(None)
+
+    def lose_all(self) -> None:
+        """Whoever speaks for the workers is gone."""
+        for name in tuple(self._names):
+            self.lose(name)

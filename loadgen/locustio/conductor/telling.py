@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 from typing import Any, Protocol
 
 import msgspec
@@ -16,14 +17,19 @@ class Tell(Protocol):
 
 
 class Teller:
-    """Writes events to what was standard output, which from then on goes to standard error for everyone else."""
+    """Writes events to what was standard output, which from then on goes to standard error for everyone else.
+
+    When nobody reads any more what is measured is still to be saved: then nothing is said.
+    """
 
     def __init__(self) -> None:
         sys.stdout.flush()
-        self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+        self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
     def __call__(self, event: str, **values: Any) -> None:
         """One line, at once."""
-        self._file.write(msgspec.json.encode({"event": event, **values}) + b"\n")
-        self._file.flush()
+        rest = memoryview(msgspec.json.encode({"event": event, **values}) + b"\n")
+        with suppress(BrokenPipeError):
+            while rest:
+                rest = rest[self._file.write(rest) :]

@@ -41,7 +41,7 @@ class Row:
     panels: Sequence[Panel]
 
 
-def note(text: str, *, width: int = 24, height: int = 3) -> Panel:
+def note(text: str, *, width: int = 24, height: int = 2) -> Panel:
     """Words for whoever looks."""
     body = {"type": "text", "title": "", "transparent": True, "options": {"mode": "markdown", "content": text}}
     return Panel(width=width, height=height, body=body)

@@ -1,0 +1,90 @@
+"""What else others may send: slow bodies, scripts in names and reports, connections behind the list's back."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from loadgen.service.app import answer_of
+from loadgen.service.body_limit import BodyLimit
+from loadgen.service.services import Services
+from tests.service.conftest import a_run
+from tests.service.fakes.obedient_child import Nursery
+
+
+async def test_a_body_that_comes_too_slowly_is_given_up() -> None:
+    """The request ends with 408 though its sender never does, and the application is not asked."""
+    sent: list[dict[str, Any]] = []
+
+    async def never(_scope: Any, _receive: Any, _send: Any) -> None:
+        raise AssertionError("the application was asked")
+
+    async def receive() -> dict[str, Any]:
+        if not sent:
+            await asyncio.sleep(0.02)
+        return {"type": "http.request", "body": b"a", "more_body": True}
+
+    async def send(message: Any) -> None:
+        sent.append(dict(message))
+
+    limited = BodyLimit(never, most_bytes=10**9, answer=answer_of, limit_s=0.1)
+    scope = {"type": "http", "method": "POST", "headers": [(b"content-type", b"application/json")]}
+    await asyncio.wait_for(limited(scope, receive, send), 10)
+    assert sent[0]["status"] == 408
+
+
+async def test_a_script_in_a_name_stays_a_text(client: httpx2.AsyncClient) -> None:
+    """It comes back as JSON, which no browser takes for a page."""
+    name = "<script>alert(1)</script>"
+    made = await client.post("/v1/runs", json={**a_run(), "name": name, "labels": {"a": "<img src=x>"}})
+    shown = await client.get(made.headers["location"])
+    assert shown.json()["name"] == name
+    assert shown.headers["content-type"] == "application/json"
+    assert shown.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_a_report_runs_apart(client: httpx2.AsyncClient, services: Services, nursery: Nursery) -> None:
+    """Its page holds texts of servers, so that it is put where it reaches neither the cookie nor the API."""
+    run_id = (await client.post("/v1/runs", json=a_run())).json()["id"]
+    services.supervisor.turn()
+    nursery.latest.run()
+    (nursery.latest.folder / "report.html").write_text("<script>1</script>")
+    nursery.latest.end()
+    services.supervisor.turn()
+    policy = (await client.get(f"/v1/runs/{run_id}/report")).headers["content-security-policy"]
+    assert policy.startswith("sandbox allow-scripts;")
+    assert "default-src 'none'" in policy
+    assert "allow-same-origin" not in policy
+
+
+_CONNECTS = """
+import asyncio, socket, sys
+from loadgen.service.admission.addresses import AllowList
+from loadgen.service.admission.guard import guard_connections
+listener = socket.create_server(("127.0.0.1", 0))
+port = listener.getsockname()[1]
+guard_connections(AllowList.parse(sys.argv[1:]))
+async def main():
+    for connect in (
+        lambda: asyncio.open_connection("127.0.0.1", port),
+        lambda: asyncio.to_thread(socket.create_connection, ("localhost", port)),
+    ):
+        try:
+            await connect()
+            print("open")
+        except PermissionError:
+            print("refused")
+asyncio.run(main())
+"""
+
+
+def test_no_connection_goes_behind_the_lists_back() -> None:
+    """Whatever library opens it, and by whatever name: in a process that is guarded it is refused at the socket."""
+    for allowed, expected in ((["10.0.0.0/8"], "refused"), (["gpu1.example"], "refused"), (["loopback"], "open")):
+        done = subprocess.run(
+            (sys.executable, "-c", _CONNECTS, *allowed), capture_output=True, timeout=60, check=False, cwd=Path.cwd()
+        )
+        assert done.stdout.decode().split() == [expected, expected], done.stderr.decode()

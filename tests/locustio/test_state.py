@@ -59,6 +59,8 @@ def test_rates_are_of_the_time_between_two_looks() -> None:
     first, second = state.as_json()["series"]
     assert (first["t_s"], first["requests_per_s"], first["output_tokens_per_s"]) == (1.0, 8.0, 128.0)
     assert (second["t_s"], second["requests_per_s"], second["in_flight"]) == (1.5, 4.0, 3)
+    state.take({"event": "level", "title": "concurrency 6", "duration_s": None, "users": 6})
+    assert (state.as_json()["series"], state.as_json()["progress"]) == ([], {})
 
 
 def test_a_silent_ladder_shows_that_it_is() -> None:

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Any
@@ -20,8 +21,10 @@ import msgspec
 from loadgen.adapters.store.files import UNREADABLE, Scrubber, load_json, reason, save_json, sync_folder
 from loadgen.adapters.store.run_folder import MANIFEST, SUMMARY, RunFolder
 from loadgen.core.comparison.footing import Footing, Served
+from loadgen.core.comparison.losslessness import Sampling
 from loadgen.core.errors import StoreError
 from loadgen.core.experiment.plan import Plan, PlannedCell, Role, Sitting
+from loadgen.core.metrics.slo import parse_slo
 
 EXPERIMENT_SCHEMA = "loadgen.experiment/1"
 SITTING_SCHEMA = "loadgen.sitting/1"
@@ -235,7 +238,13 @@ class ExperimentFolder:
     def sitting(self, sitting: Sitting) -> SittingRecord:
         """What is known of a sitting's server; no starts of one that has not begun."""
         path = self.path / CELLS / sitting.name / SITTING
-        return load_json(path, SittingRecord, SITTING_SCHEMA) if path.exists() else SittingRecord(sitting=sitting.name)
+        record = (
+            load_json(path, SittingRecord, SITTING_SCHEMA) if path.exists() else SittingRecord(sitting=sitting.name)
+        )
+        for place, start in enumerate(record.starts):
+            if not _is_instant(start.started_at):
+                raise StoreError(f"{path}: starts.{place}.started_at: expected a time, found {start.started_at!r}")
+        return record
 
     def save_sitting(self, record: SittingRecord, *, secrets: tuple[str, ...] = ()) -> None:
         """Replaces a sitting's file, whole or not at all."""
@@ -257,7 +266,10 @@ class ExperimentFolder:
     def cell(self, cell: PlannedCell) -> RunFolder:
         """The run of a cell. Raises StoreError when there is none, or one that was measured for another cell."""
         run = RunFolder.open(self.path / CELLS / cell.name)
-        expected, labels = {"arm": cell.arm.name, "repeat": str(cell.repeat)}, run.load_manifest().labels
+        manifest = run.load_manifest()
+        expected, labels = {"arm": cell.arm.name, "repeat": str(cell.repeat)}, manifest.labels
+        if not _is_instant(manifest.started_at):
+            raise StoreError(f"{run.path / MANIFEST}: started_at: expected a time, found {manifest.started_at!r}")
         for name, value in expected.items():
             if labels.get(name, value) != value:
                 raise StoreError(
@@ -276,7 +288,7 @@ class ExperimentFolder:
 
 
 def _disagreement(manifest: ExperimentManifest) -> str | None:
-    """Where the parts of a manifest name arms that the others do not know, as only an edited one does."""
+    """Where the parts of a manifest do not fit one another, or the report, as only those of an edited one do not."""
     plan, known = manifest.plan, manifest.file.get("arms")
     if not plan.arms or plan.arms[0].role is not Role.BASELINE:
         return "plan.arms: expected the baseline first"
@@ -286,7 +298,35 @@ def _disagreement(manifest: ExperimentManifest) -> str | None:
     for sitting in plan.sittings:
         if sitting.arm not in plan.arms:
             return f"plan.sittings: {sitting.arm.name!r} is not among plan.arms as it stands there"
+    return _misjudging(manifest.file)
+
+
+def _misjudging(file: dict[str, Any]) -> str | None:
+    """Where what results are judged by is not of its kind. What an older version did not store is added as nothing."""
+    gates, price, slo = (
+        file.setdefault("gates", []),
+        file.setdefault("price_per_hour", None),
+        file.setdefault("slo", None),
+    )
+    if not isinstance(gates, list) or not all(isinstance(gate, str) for gate in gates):
+        return "file.gates: expected a list of texts"
+    if price is not None and (isinstance(price, bool) or not isinstance(price, int | float) or price <= 0):
+        return "file.price_per_hour: expected a number above 0"
+    try:
+        parse_slo("ttft=1s" if slo is None else str(slo))
+    except ValueError as fault:
+        return f"file.slo: {fault}"
+    if file.setdefault("losslessness", "none") not in ("none", *Sampling):
+        return f"file.losslessness: expected none, {' or '.join(Sampling)}"
     return None
+
+
+def _is_instant(text: str) -> bool:
+    """Whether it is a time with its zone."""
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
 
 
 def is_experiment(path: Path) -> bool:

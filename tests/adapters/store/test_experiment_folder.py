@@ -28,6 +28,8 @@ from tests.adapters.store.conftest import make_manifest
 
 ARM = PlannedArm(name="baseline", label="Baseline", role=Role.BASELINE, of="baseline")
 
+STARTED = "2026-01-01T00:00:00.000+00:00"
+
 
 def plan() -> Plan:
     """The baseline and itself once more, over a level of each kind."""
@@ -132,7 +134,7 @@ def test_a_sitting_comes_back(folder: ExperimentFolder) -> None:
     """With what its servers told, how they stand, and none before it has begun."""
     first, second = plan().sittings
     served = Served(engine="vllm", model="m", page={"a": {"b": [1, None]}})
-    start = Start(started_at="", served=served, footing=footing(served, replace(served, model="n"), ARM))
+    start = Start(started_at=STARTED, served=served, footing=footing(served, replace(served, model="n"), ARM))
     folder.begin_sitting(first)
     folder.save_sitting(SittingRecord(sitting=first.name, starts=(start, start)))
     assert folder.sitting(first).starts == (start, start)
@@ -172,6 +174,10 @@ def test_one_at_a_time(folder: ExperimentFolder) -> None:
         (("plan", "sittings", 1, "arm", "name"), "other", "plan.sittings: 'other' is not among plan.arms"),
         (("plan", "sittings", 1, "arm", "role"), "compared", "plan.sittings: 'baseline-again' is not among plan.arms"),
         (("file",), {"name": "made"}, "plan.arms: 'baseline' is of 'baseline', which file.arms lacks"),
+        (("file", "gates"), "tpot_s.p50 > 1x", "file.gates: expected a list of texts"),
+        (("file", "price_per_hour"), "free", "file.price_per_hour: expected a number above 0"),
+        (("file", "slo"), "ttft=fast", "file.slo: ttft: expected a duration"),
+        (("file", "losslessness"), "odd", "file.losslessness: expected none, greedy or sampled"),
     ],
 )
 def test_a_manifest_that_was_edited_is_an_error(
@@ -201,3 +207,13 @@ def test_a_run_of_another_cell_is_an_error(folder: ExperimentFolder) -> None:
         run.save_manifest(make_manifest(labels=labels))
         with pytest.raises(StoreError, match=f"manifest.json: {expected}: expected .* whose folder it is in, found"):
             folder.cell(cell)
+
+
+def test_a_start_at_no_time_is_an_error(folder: ExperimentFolder) -> None:
+    """By file and field; one without a zone is none either."""
+    (sitting, *_) = folder.load_manifest().plan.sittings
+    folder.begin_sitting(sitting)
+    for when in ("yesterday", "2026-01-01T00:00:00"):
+        folder.save_sitting(SittingRecord(sitting=sitting.name, starts=(Start(started_at=when),)))
+        with pytest.raises(StoreError, match=rf"sitting.json: starts.0.started_at: expected a time, found '{when}'"):
+            folder.sitting(sitting)

@@ -37,12 +37,21 @@ class Master:
     def say(self, wanted: Mapping[str, Any]) -> None:
         self.said.append(wanted)
 
-    def connect(self, name: str, *, machine: str | None, version: str = __version__, ahead_ns: int = 0) -> None:
+    def connect(
+        self,
+        name: str,
+        *,
+        machine: str | None,
+        version: str = __version__,
+        ahead_ns: int = 0,
+        pid: int = 1,
+        records: Path | None = None,
+    ) -> None:
         """A worker that has told its time often enough."""
         self.clients.all.append(SimpleNamespace(id=name, state="ready"))
         for asked_ns in range(8):
             self.now_ns = asked_ns
-            about = {"version": version, "machine": machine, "pid": 1}
+            about = {"version": version, "machine": machine, "pid": pid, "records": str(records)}
             self.hear(messages.TELL_TIME, name, asked_ns=asked_ns, told_ns=asked_ns + ahead_ns, **about)
 
     def hear(self, message: str, name: str, **data: Any) -> None:
@@ -90,6 +99,16 @@ def test_only_a_worker_of_this_version_whose_clock_is_known_gets_load(master: Ma
     assert master.workers.usable() == ["ours"]
     master.clients.all[0].state = "missing"
     assert master.workers.usable() == []
+
+
+def test_a_process_of_its_own_that_has_ended_is_missed_at_once(master: Master, tmp_path: Path) -> None:
+    """Before its heartbeat is; one of another machine that has the same number is not taken for it."""
+    master.connect("own", machine=None, pid=7, records=tmp_path)
+    master.connect("other", machine=None, pid=7)
+    master.workers.children = [SimpleNamespace(pid=7, poll=lambda: None)]
+    assert master.workers.usable() == ["other", "own"]
+    master.workers.children = [SimpleNamespace(pid=7, poll=lambda: -9)]
+    assert master.workers.usable() == ["other"]
 
 
 def test_records_are_written_where_the_job_said_and_nowhere_else(master: Master, tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ import gevent
 from gevent import subprocess
 from gevent.event import Event
 
+from loadgen.core.errors import ExitCode, InternalError
+
 COMMAND = (sys.executable, "-m", "loadgen.locustio.conductor")
 _READY_S = 30.0
 _ENDING_S = 10.0
-_MEASUREMENT_LOST = 3
 
 
 class Conductor:
@@ -29,7 +30,7 @@ class Conductor:
     def start(self) -> None:
         """Starts the process, out of reach of the terminal's signals, unless it runs; returns when it listens.
 
-        Raises RuntimeError when it does not come up; why stands on standard error.
+        Raises InternalError when it does not come up; why stands on standard error.
         """
         if self._process is not None and self._process.poll() is None:
             return
@@ -40,7 +41,7 @@ class Conductor:
         )
         gevent.spawn(self._listen, self._process)
         if not self._ready.wait(_READY_S) or self.metrics_url is None:
-            raise RuntimeError("the process that measures did not start")
+            raise InternalError("the process that measures did not start")
 
     def ladder(self, options: Mapping[str, Any], workers: list[str] | None = None) -> None:
         """Begins a ladder: here, or with these workers."""
@@ -89,4 +90,6 @@ class Conductor:
             self._under_way = False
             status = process.wait()
             error = f"the process that measures ended with status {status}; what was measured until then is stored"
-            self._heard({"event": "ended", "code": _MEASUREMENT_LOST, "interrupted": False, "error": error})
+            self._heard(
+                {"event": "ended", "code": int(ExitCode.INVALID_MEASUREMENT), "interrupted": False, "error": error}
+            )

@@ -45,7 +45,8 @@ class _Known:
     clock: ClockEstimate = field(default_factory=ClockEstimate)
     version: str | None = None
     machine: str | None = None
-    pid: int | None = None
+    child: int | None = None
+    """The process, where the master has started it."""
     warned: bool = False
 
 
@@ -121,17 +122,9 @@ class Workers:
         return json.dumps(job)
 
     def _present(self) -> set[str]:
+        there = {client.id for client in self._runner.clients.all if client.state != STATE_MISSING}
         ended = {child.pid for child in self.children if child.poll() is not None}
-        return {
-            client.id
-            for client in self._runner.clients.all
-            if client.state != STATE_MISSING and not (ended and self._is_here(client.id, ended))
-        }
-
-    def _is_here(self, name: str, pids: set[int]) -> bool:
-        """Whether it is one of these processes of this machine."""
-        known = self._known.get(name)
-        return known is not None and known.machine == machine() and known.pid in pids
+        return {name for name in there if name not in self._known or self._known[name].child not in ended}
 
     def _ask(self) -> None:
         while True:
@@ -164,7 +157,8 @@ class Workers:
     def _told_time(self, environment: Environment, msg: Message) -> None:
         known = self._known.setdefault(msg.node_id, _Known())
         known.clock.add(asked_ns=msg.data["asked_ns"], told_ns=msg.data["told_ns"], heard_ns=self._now_ns())
-        known.version, known.machine, known.pid = msg.data["version"], msg.data["machine"], msg.data["pid"]
+        known.version, known.machine = msg.data["version"], msg.data["machine"]
+        known.child = msg.data["pid"] if msg.data["records"] == str(self._own) else None
         if known.version != __version__ and not known.warned:
             known.warned = True
             _log.error(

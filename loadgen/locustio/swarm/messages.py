@@ -27,7 +27,8 @@ _BOOT_ID, _TIME_NAMESPACE = Path("/proc/sys/kernel/random/boot_id"), Path("/proc
 
 def about() -> dict[str, Any]:
     """What a worker says of itself."""
-    return {"version": __version__, "machine": machine(), "pid": os.getpid()}
+    records = os.environ.get(RECORDS_VARIABLE)
+    return {"version": __version__, "machine": machine(), "pid": os.getpid(), "records": records}
 
 
 def machine() -> str | None:

@@ -1,8 +1,6 @@
 """Locust from our options: the page and the ladders that it starts, or one ladder without a page."""
 
-import os
 import signal
-import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,12 +19,11 @@ from locust.stats import stats_history
 from loadgen.core.errors import ConfigError, ExitCode, LoadgenError
 from loadgen.locustio.form import fields_of, options_from, shown_url
 from loadgen.locustio.swarm.conducting import Conductor
-from loadgen.locustio.swarm.guard import guard
 from loadgen.locustio.swarm.master import Workers
 from loadgen.locustio.swarm.parser import parsed_options
-from loadgen.locustio.swarm.routes import PREFIX, add_routes
+from loadgen.locustio.swarm.serving import check_port, served, web_address
 from loadgen.locustio.swarm.state import LadderState
-from loadgen.locustio.swarm.tables import TAB, TABLE, add_counts
+from loadgen.locustio.swarm.tables import add_counts
 from loadgen.locustio.swarm.user import LLM, Ladder
 from loadgen.locustio.swarm.working import end_workers, start_workers, work
 from loadgen.options.fields import parse_listen
@@ -54,9 +51,7 @@ class _Session:
         self._state = LadderState()
         self._children: list[subprocess.Popen] = []
         self._scratch = TemporaryDirectory(prefix="loadgen-locust-")
-        port = options.prometheus_port
-        metrics = _NO_ADDRESS if port is None else parse_listen(port)
-        self._conductor = Conductor(self._heard, metrics=metrics)
+        self._conductor = Conductor(self._heard, metrics=_metrics_address(options.prometheus_port))
         self._asked_to_end, self._over = Event(), Event()
         self._environment = Environment(
             user_classes=[LLM],
@@ -89,7 +84,7 @@ class _Session:
         options = self._options
         if not options.distributed:
             return self._environment.create_local_runner()
-        _check_port(options.master_bind_host, options.master_port, flag="--master-port")
+        check_port(options.master_bind_host, options.master_port, flag="--master-port")
         master = self._environment.create_master_runner(options.master_bind_host, options.master_port)
         records = Path(self._scratch.name)
         self._workers = Workers(master, self._conductor, records=records)
@@ -98,6 +93,8 @@ class _Session:
 
     def _headless(self) -> int:
         self._await_workers()
+        if self._asked_to_end.is_set():
+            return int(ExitCode.INTERRUPTED)
         wrong = self._start({})
         if wrong is not None:
             raise ConfigError(wrong)
@@ -114,11 +111,12 @@ class _Session:
         return int(ended.get("code", ExitCode.INVALID_MEASUREMENT))
 
     def _await_workers(self) -> None:
-        """Raises ConfigError when the workers that are expected do not come."""
+        """Returns when they are there, or somebody asks to end. Raises ConfigError when they do not come."""
         with gevent.Timeout(_WORKERS_S, False):
-            while self._missing_workers() is not None:
+            while self._missing_workers() is not None and not self._asked_to_end.is_set():
                 gevent.sleep(_LOOK_S)
-        if (missing := self._missing_workers()) is not None:
+        missing = self._missing_workers()
+        if missing is not None and not self._asked_to_end.is_set():
             raise ConfigError(missing)
 
     def _missing_workers(self) -> str | None:
@@ -129,34 +127,15 @@ class _Session:
         return None if there >= expected else f"expected {expected} workers, {there} of this version are connected"
 
     def _with_page(self) -> int:
-        options = self._options
-        _check_port(options.web_host, options.port, flag="--port")
-        web = self._environment.create_web_ui(host=options.web_host, port=options.port, delayed_start=True)
-        web.template_args |= {
-            "extended_tabs": [TAB],
-            "extended_tables": [TABLE],
-            "extended_csv_files": [
-                {"href": f".{PREFIX}/report?download", "title": "Download LLM report (HTML)"},
-                {"href": f".{PREFIX}/result", "title": "Download LLM results (JSON)"},
-                {"href": f".{PREFIX}/", "title": "LLM page: charts by level, verdict"},
-            ],
-        }
-        assert web.app is not None
-        web.app.jinja_env.policies["json.dumps_kwargs"] = {"sort_keys": False}  # the form has an order
-        guard(web.app, login=_login(options.web_login_env), loopback=options.web_login_env is None)
-        add_routes(
-            web.app,
+        web = served(
+            self._environment,
+            self._options,
             self._state,
             workers=lambda: [] if self._workers is None else self._workers.facts(),
             metrics_url=lambda: self._conductor.metrics_url,
             start=self._start,
         )
-        web.start()
-        while web.server is None or not web.server.started:
-            gevent.sleep(_LOOK_S)
-            if web.greenlet is not None and web.greenlet.dead:
-                raise ConfigError(f"--port: {options.web_host}:{options.port} cannot be listened on")
-        _say(f"Locust's page: http://{options.web_host}:{web.server.server_port}/")
+        _say(f"Locust's page: {web_address(web)}")
         self._asked_to_end.wait()
         interrupted = self._state.busy
         if interrupted:
@@ -172,11 +151,12 @@ class _Session:
             return missing
         try:
             options = options_from(form, self._options)
+            self._conductor.start()
             self._over.clear()
             self._state.start()
             self._engage()
             self._conductor.ladder(options.given(), None if self._workers is None else self._engaged)
-        except (LoadgenError, RuntimeError) as fault:
+        except LoadgenError as fault:
             return str(fault)
         return None
 
@@ -208,24 +188,13 @@ class _Session:
         self._asked_to_end.set()
 
 
-def _login(variable: str | None) -> tuple[str, str] | None:
-    if variable is None:
-        return None
-    user, colon, password = os.environ.get(variable, "").partition(":")
-    if not (user and colon and password):
-        raise ConfigError(f"--web-login-env: expected USER:PASSWORD in the environment variable {variable}")
-    return user, password
-
-
-def _check_port(host: str, port: int, *, flag: str) -> None:
-    """Raises ConfigError for one that cannot be had, which Locust would only log."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as fault:
-            raise ConfigError(f"{flag}: {host}:{port} cannot be listened on: {fault.strerror or fault}") from None
+def _metrics_address(given: str | None) -> tuple[str, int]:
+    """Where the conductor serves metrics: as asked, else where Locust's page can get them."""
+    if given is None:
+        return _NO_ADDRESS
+    host, port = parse_listen(given)
+    check_port(host, port, flag="--prometheus-port")
+    return host, port
 
 
 def _say(line: str) -> None:

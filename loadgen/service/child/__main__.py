@@ -6,8 +6,8 @@ to standard error, which the service keeps as the run's log.
 
 import os
 import signal
-import sys
 import threading
+from io import FileIO
 from pathlib import Path
 
 import msgspec
@@ -25,7 +25,8 @@ def main() -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     teller = Teller(os.dup(1))
     os.dup2(2, 1)
-    line = sys.stdin.buffer.readline()
+    orders = FileIO(0, closefd=False)  # without a buffer, whose lock a thread that waits would hold at the very end
+    line = orders.readline()
     if not line.endswith(b"\n"):
         return
     order = msgspec.json.decode(line, type=Order)
@@ -33,7 +34,7 @@ def main() -> None:
     if not begin(folder):
         return
     guard_connections(AllowList.parse(order.allowed_hosts))
-    threading.Thread(target=_stop_when_told, name="orders", daemon=True).start()
+    threading.Thread(target=_stop_when_told, args=(orders,), name="orders", daemon=True).start()
     try:
         outcome = perform(order, teller)
     except KeyboardInterrupt:  # before anything could be stopped in order
@@ -43,9 +44,9 @@ def main() -> None:
     teller.tell("ended", exit_code=outcome.exit_code)
 
 
-def _stop_when_told() -> None:
+def _stop_when_told(orders: FileIO) -> None:
     """Each line is an order to stop, the second one at once; so is the end."""
-    for _ in sys.stdin.buffer:
+    for _ in orders:
         os.kill(os.getpid(), signal.SIGINT)
     os.kill(os.getpid(), signal.SIGINT)
 

@@ -172,7 +172,11 @@ def crossing(
             "> 64",
         ),
         (crossing(NoCrossover.NOWHERE, high=1, slower=(1, 64)), "pays at no level measured", "—"),
-        (crossing(NoCrossover.NOWHERE, slower=(1,), unclaimed=(64,)), "pays for certain at no level measured", "—"),
+        (
+            crossing(NoCrossover.NOWHERE, slower=(1,), unclaimed=(64,)),
+            "pays for certain at no level measured, and costs for certain at 1",
+            "—",
+        ),
         (crossing(NoCrossover.UNSEEN), "neither pays nor costs for certain at any level measured", "—"),
         (crossing(NoCrossover.RISES, faster=(64,), slower=(1,)), "pays at the higher levels only", "—"),
         (
@@ -354,7 +358,7 @@ def test_why_a_speedup_falls_is_said() -> None:
 
 
 def test_what_texts_say_is_said() -> None:
-    """Both ways of being lossy, and that an arm which is not accused was only not caught."""
+    """Both ways of being lossy, what rounding does, and that an arm which is not accused was only not caught."""
     eagle, lookup = explained_arms().arms
     reference = "between two starts of the baseline 97.5% are, with a difference every 1600 words"
     assert losslessness_text(eagle) == (
@@ -371,6 +375,12 @@ def test_what_texts_say_is_said() -> None:
     words = losslessness_text(replace(lookup, losslessness=alike))
     assert words is not None
     assert words.startswith("is lossy: its answers are more alike than the baseline's are.")
+    rounded = losslessness_text(replace(lookup, losslessness=replace(found, lossy=False, cleared=True)))
+    assert rounded is not None
+    assert rounded.startswith(
+        "leaves answers alone but for rounding: they leave the baseline's more than those leave one another, but in"
+        " fewer than one word in 200. 7.0%"
+    )
     assert losslessness_text(replace(lookup, losslessness=None)) is None
 
 

@@ -19,7 +19,8 @@ def pays_text(crossover: Crossover, variable: str, *, top: float, one_start: boo
             return f"neither pays nor costs {certainly} at any level measured"
         case NoCrossover.NOWHERE:
             if crossover.unclaimed:
-                return f"pays {certainly} at no level measured"
+                costs = f", and costs {certainly} at {levels_text(crossover.slower)}" if crossover.slower else ""
+                return f"pays {certainly} at no level measured{costs}"
             return f"pays at no level measured{within}"
         case NoCrossover.RISES:
             if crossover.faster and crossover.slower:

@@ -8,7 +8,7 @@ from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison, Un
 from loadgen.core.comparison.choice import Choice, Schedule
 from loadgen.core.comparison.explanation import Cause
 from loadgen.core.comparison.gain import Gain
-from loadgen.core.comparison.losslessness import STATED_LOSS_RATIO, Agreement, Losslessness, Sampling
+from loadgen.core.comparison.losslessness import ROUNDING_RATIO, STATED_LOSS_RATIO, Agreement, Losslessness, Sampling
 from loadgen.core.comparison.verdict import FAMILY_ERROR_RATIO, Claim
 from loadgen.core.stats.bootstrap import Estimate
 from loadgen.report.comparison.crossing import pays_text
@@ -192,7 +192,12 @@ def losslessness_text(ladder: ArmLadder) -> str | None:
     found = ladder.losslessness
     if found is None:
         return None
-    if found.cleared:
+    if found.differs and not found.lossy:
+        claim = (
+            "leaves answers alone but for rounding: they leave the baseline's more than those leave one another, but in"
+            f" fewer than one word in {1 / ROUNDING_RATIO:.0f}"
+        )
+    elif found.cleared:
         claim = f"leaves answers alone as far as can be seen: one word changed in {1 / STATED_LOSS_RATIO:.0f} would be"
     elif not found.lossy:
         claim = (

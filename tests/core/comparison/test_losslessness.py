@@ -85,6 +85,18 @@ def test_a_lossy_verifier_is_caught_by_greedy_answers() -> None:
     assert 12 < found.arm.words_to_difference < 30
 
 
+def test_differences_that_rounding_makes_are_no_loss() -> None:
+    """One token in five hundred: enough answers tell the arm from the baseline, which never differs from itself, but a
+    server that verifies in a batch does as much."""
+    found = drawn(LanguageModel(output_tokens=24, lossy_ratio=0.002), Sampling.GREEDY, seed=1, requests=400)
+    assert found.differs
+    assert found.p_value < 0.001
+    assert found.arm.words_to_difference is not None
+    assert found.arm.words_to_difference > 200
+    assert not found.lossy
+    assert found.cleared
+
+
 def test_a_verifier_that_loses_much_is_caught_by_sampled_answers() -> None:
     """Sampled answers differ anyway, so it takes more of them, or more loss, than greedy ones."""
     verifier = LanguageModel(output_tokens=24, lossy_ratio=0.5)

@@ -42,6 +42,8 @@ lock: $(SETUP)
 	$(BIN)/python -m pip install --quiet uv
 	$(LOCK) --extra dev --extra parquet pyproject.toml -o requirements.lock
 	$(LOCK) --constraint requirements.lock pyproject.toml -o deploy/requirements.lock
+	$(LOCK) --constraint requirements.lock --extra service --extra postgres pyproject.toml -o deploy/service.lock
+	$(LOCK) --constraint requirements.lock --extra locust pyproject.toml -o deploy/locust.lock
 	echo hatchling | $(LOCK) --constraint requirements.lock - -o deploy/build.lock
 
 clean:

@@ -1,6 +1,8 @@
 """Rules by Prometheus' own tool: they are well-formed, and do what their unit tests say."""
 
+import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +19,16 @@ def promtool(*arguments: str) -> str:
     return done.stdout
 
 
-def test_configuration_and_rules_are_well_formed() -> None:
-    """The configuration finds all rule files."""
-    said = promtool("check", "config", str(PROMETHEUS / "prometheus.yml"))
+def test_configuration_and_rules_are_well_formed(tmp_path: Path) -> None:
+    """The configuration finds all rule files. The key of the service that it names is in the container alone."""
+    folder, key = tmp_path / "prometheus", tmp_path / "key"
+    shutil.copytree(PROMETHEUS, folder)
+    key.write_text("of a test", encoding="utf-8")
+    config = folder / "prometheus.yml"
+    text = config.read_text(encoding="utf-8")
+    assert "/keys/metrics/key" in text
+    config.write_text(text.replace("/keys/metrics/key", str(key)), encoding="utf-8")
+    said = promtool("check", "config", str(config))
     assert all(path.name in said for path in RULE_FILES)
 
 

@@ -21,7 +21,7 @@ def compose(*arguments: str, files: tuple[Path, ...] = (MAIN,), **environment: s
     line = [str(_BINARY), "--env-file", os.devnull, "--project-directory", str(ROOT)]
     line += [part for file in files for part in ("--file", str(file))]
     done = subprocess.run(
-        [*line, *arguments], capture_output=True, text=True, timeout=30, env={"PATH": "/nowhere", **environment}
+        [*line, *arguments], capture_output=True, text=True, timeout=120, env={"PATH": "/nowhere", **environment}
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

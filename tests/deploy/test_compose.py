@@ -7,14 +7,19 @@ from typing import Any
 import pytest
 import yaml
 
+from loadgen.service.admission.admit import experiment_of, options_of
+from loadgen.service.wire import ScheduleRequest
 from loadgen.wiring.profiles import Form, rendered
 from tests.deploy.compose import MAIN, ROOT, all_services, compose, instructions, project, services
 
-ADMIN, CPU = ROOT / "compose.admin.yml", ROOT / "compose.cpu.yml"
+ADMIN, CPU, POSTGRES = (ROOT / f"compose.{name}.yml" for name in ("admin", "cpu", "postgres"))
 METHODS = ("ngram", "ngram-k5", "draft-model", "eagle", "eagle3", "eagle3-dynamic", "suffix", "mtp")
-PROFILES = ("sim", "monitoring", "cli", "all-gpus", "baseline", "suffix-baseline", "mtp-baseline", *METHODS)
-OVERRIDES = [(MAIN,), (MAIN, ADMIN), (MAIN, CPU), (MAIN, CPU, ADMIN)]
-BUILT_HERE = {"loadgen:local", "loadgen-simulator:local"}
+OURS = ("sim", "service", "locust", "monitoring", "cli")
+PROFILES = (*OURS, "all-gpus", "baseline", "suffix-baseline", "mtp-baseline", *METHODS)
+OVERRIDES = [(MAIN,), (MAIN, ADMIN), (MAIN, CPU), (MAIN, POSTGRES), (MAIN, CPU, ADMIN, POSTGRES)]
+ADDED = {POSTGRES: {"postgres"}}
+"""Services that an override adds."""
+BUILT_HERE = {"loadgen:local", "loadgen-simulator:local", "loadgen-service:local", "loadgen-locust:local"}
 OF_COMPOSE = {"profiles", "labels"}
 """What a service has beside what its profile says: when it starts, and which profile that is."""
 
@@ -43,8 +48,9 @@ def test_every_profile_resolves(profile: str) -> None:
 
 @pytest.mark.parametrize("files", OVERRIDES, ids=lambda files: "+".join(file.name for file in files))
 def test_every_override_resolves(files: tuple[Path, ...]) -> None:
-    """With all profiles at once, and it makes no service of its own."""
-    assert set(services("*", files=files)) == set(all_services())
+    """With all profiles at once, and it makes no service of its own but those that are known."""
+    added = set().union(*(ADDED.get(file, set()) for file in files))
+    assert set(services("*", files=files)) == set(all_services()) | added
 
 
 def test_nothing_starts_without_a_profile() -> None:
@@ -134,7 +140,7 @@ def test_nothing_is_open_to_the_network(files: tuple[Path, ...]) -> None:
 
 def test_alone_or_together_no_two_services_want_one_port() -> None:
     """Whatever starts together can be published together."""
-    for wanted in ({"sim"}, {"all-gpus", "sim"}, *({name, "sim"} for name in PROFILES)):
+    for wanted in ({"all-gpus", "sim", "monitoring"}, *({name, "sim"} for name in PROFILES)):
         together = [service for service in all_services().values() if wanted & set(service["profiles"])]
         ports = [port["published"] for service in together for port in service.get("ports", ())]
         assert len(ports) == len(set(ports)), wanted
@@ -142,26 +148,29 @@ def test_alone_or_together_no_two_services_want_one_port() -> None:
 
 def test_a_container_may_little() -> None:
     """No root, no capabilities, no new ones, nothing of the host's; images are pinned; somebody tells of its health."""
-    for name, service in all_services().items():
+    for name, service in services("*", files=(MAIN, POSTGRES)).items():
         image = service["image"]
         assert service["cap_drop"] == ["ALL"], name
         assert service["security_opt"] == ["no-new-privileges:true"], name
         assert not {"privileged", "pid", "ipc", "cap_add"} & set(service), name
         assert all(volume["type"] == "volume" or volume["read_only"] for volume in service.get("volumes", ())), name
-        assert image in BUILT_HERE or re.search(r":v?\d+\.\d+\.\d+", image), name
-        if image.startswith(("prom/", "grafana/")):
+        assert image in BUILT_HERE or re.search(r":v?\d+\.\d+(\.\d+|-\w+@)", image), name
+        if image.startswith(("prom/", "grafana/", "postgres:")):
             assert "@sha256:" in image, name  # and its user is not root by itself
-        elif image not in BUILT_HERE:
+        elif image not in BUILT_HERE or "user" in service:
             assert service["user"].partition(":")[0] not in ("", "0", "root"), name
         assert "healthcheck" in service or image in BUILT_HERE, name
         assert service["init"] is True, name
 
 
 def test_what_is_mounted_from_here_is_here() -> None:
-    """Docker would make an empty folder of a path that is missing."""
+    """Docker would make an empty folder of a path that is missing; and a script that a command names is in it."""
     for service in all_services().values():
         for volume in service.get("volumes", ()):
             assert volume["type"] == "volume" or Path(volume["source"]).is_dir()
+        words = [*(service.get("entrypoint") or ()), *(service.get("command") or ())]
+        scripts = [ROOT / "deploy" / word.removeprefix("/") for word in words if word.startswith("/compose/")]
+        assert all(script.exists() for script in scripts), scripts
 
 
 def test_secrets_come_from_outside() -> None:
@@ -177,7 +186,7 @@ def test_secrets_come_from_outside() -> None:
 def test_the_example_of_settings_names_all_of_them() -> None:
     """Those that Compose finds in the files, and the one that a secret is taken from."""
     named = set(re.findall(r"^(\w+)=", (ROOT / ".env.example").read_text(encoding="utf-8"), re.MULTILINE))
-    table = compose("config", "--variables", files=(MAIN, CPU, ADMIN)).splitlines()[1:]
+    table = compose("config", "--variables", files=(MAIN, CPU, ADMIN, POSTGRES)).splitlines()[1:]
     secrets = project("sim", files=(MAIN, ADMIN))["secrets"].values()
     assert named == {row.split()[0] for row in table} | {secret["environment"] for secret in secrets}
 
@@ -207,3 +216,89 @@ def test_what_is_built_here_has_a_target() -> None:
     stages = {rest.split()[-1] for name, rest in instructions() if name == "FROM"}
     targets = {service["build"]["target"] for service in all_services().values() if service["image"] in BUILT_HERE}
     assert targets <= stages
+
+
+def mounts(service: dict[str, Any]) -> dict[str, tuple[str, bool]]:
+    """Volumes of a service by their place: the name, and whether it may write."""
+    volumes = [each for each in service.get("volumes", ()) if each["type"] == "volume"]
+    return {each["target"]: (each["source"], not each.get("read_only", False)) for each in volumes}
+
+
+def test_a_key_is_where_it_is_needed_and_nowhere_else() -> None:
+    """Each on a volume of its own: one container writes it, those that need it read it, by the same path."""
+    readers = {
+        "/keys/service": {"service", "metrics-key", "first-load"},
+        "/keys/metrics": {"prometheus"},
+        "/keys/locust": {"locust-master"},
+        "/keys/database": {"service", "postgres"},
+    }
+    found = services("*", files=(MAIN, POSTGRES))
+    for place, expected in readers.items():
+        (volume,) = {mounts(each)[place][0] for each in found.values() if place in mounts(each)}
+        has = {name: mounts(each)[place][1] for name, each in found.items() if place in mounts(each)}
+        assert {name for name, writes in has.items() if not writes} == expected
+        (writer,) = has.keys() - expected
+        assert writer == ("metrics-key" if place == "/keys/metrics" else "keys")
+        others = [target for each in found.values() for target, (name, _) in mounts(each).items() if name == volume]
+        assert set(others) == {place}
+
+
+def test_who_needs_a_key_waits_for_it() -> None:
+    """Until the container that makes it has ended, by itself or through another that waits."""
+    found = services("*", files=(MAIN, POSTGRES))
+    for name in ("service", "locust-master", "postgres"):
+        assert found[name]["depends_on"]["keys"]["condition"] == "service_completed_successfully"
+    for name in ("metrics-key", "first-load"):
+        assert found[name]["depends_on"]["service"]["condition"] == "service_healthy"
+
+
+def test_the_service_reaches_the_servers_of_compose_and_nothing_else() -> None:
+    """By its list of hosts, and simulated ones by name too."""
+    command = all_services()["service"]["command"]
+    targets = dict(word.split("=", 2)[1:] for word in command if word.startswith("--target="))
+    assert targets == {name: f"http://{name}:8000" for name in all_services() if name.startswith("sim-")}
+    hosts = {host for word in command if word.startswith("--allow-host=") for host in word.split("=")[1].split(",")}
+    assert hosts == {f"{name}:8000" for name in alone() + side_by_side()}
+
+
+def test_what_the_first_load_asks_for_is_taken() -> None:
+    """Each schedule is one that the service reads, for servers that first-load waits for."""
+    files = sorted((ROOT / "deploy" / "compose" / "schedules").glob("*.json"))
+    assert files
+    for file in files:
+        body = ScheduleRequest.model_validate_json(file.read_text(encoding="utf-8"))
+        request = body.request
+        if request.kind == "experiment":
+            arms = experiment_of(request.options, ROOT).arms
+            assert len(arms) > 1
+            names = {str(arm.url).removeprefix("http://").removesuffix(":8000") for arm in arms.values()}
+        else:
+            assert request.target is not None
+            assert request.target.profile is not None
+            names = {request.target.profile}
+            options_of(request.kind, request.options, f"http://{request.target.profile}:8000")
+        assert names <= set(all_services()["first-load"]["depends_on"])
+
+
+def test_prometheus_looks_for_those_who_measure() -> None:
+    """The service with the key that it was given, Locust's master where it serves metrics, and the command line."""
+    config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text(encoding="utf-8"))
+    jobs = {job["job_name"]: job for job in config["scrape_configs"]}
+    (service,) = jobs["loadgen-service"]["dns_sd_configs"]
+    assert service["names"] == ["service"]
+    assert service["port"] == all_services()["service"]["ports"][0]["target"]
+    key = jobs["loadgen-service"]["authorization"]["credentials_file"]
+    assert key == all_services()["metrics-key"]["command"][-1]
+    (loads,) = jobs["loadgen"]["dns_sd_configs"]
+    assert set(loads["names"]) == {"loadgen", "locust-master"}
+    assert f"--prometheus-port=0.0.0.0:{loads['port']}" in all_services()["locust-master"]["command"]
+
+
+def test_the_database_is_where_the_service_looks() -> None:
+    """Its URL and its password are made by the same container; the override changes nothing else of the service."""
+    plain, other = all_services()["service"], services("sim", files=(MAIN, POSTGRES))["service"]
+    made = services("sim", files=(MAIN, POSTGRES))["keys"]["command"]
+    assert other["environment"] == {"LOADGEN_DATABASE_FILE": "/keys/database/url"}
+    assert {"/keys/database/url", "/keys/database/password"} <= set(made)
+    assert set(all_services()["keys"]["command"]) < set(made)
+    assert other["command"] == plain["command"]

@@ -1,5 +1,6 @@
 """The service as a process: listens, works, ends in order."""
 
+import signal
 import socket
 from collections.abc import Callable
 
@@ -34,6 +35,7 @@ def serve(options: ServeOptions, *, listening: Callable[[str], None]) -> None:
         lifespan="on",
         proxy_headers=False,
     )
+    signal.signal(signal.SIGTERM, lambda *_: None)  # the server raises it once more when it has ended in order
     listening(f"http://{f'[{host}]' if ':' in host else host}:{port}")
     try:
         uvicorn.Server(config).run(sockets=[sock])

@@ -16,6 +16,7 @@ from loadgen.report.html.capacity import attainment_chart
 from loadgen.report.speculation_charts import speculation_charts
 from loadgen.report.tables import TextTable
 from loadgen.report.verdict import Doubt, Headline, run_doubts, run_headline, sweep_doubts, sweep_headline
+from loadgen.report.words import variable_text
 
 VIEW_SCHEMA = "loadgen.view/1"
 
@@ -87,7 +88,7 @@ def _part(comparison: ArmsComparison) -> Part:
     return Part(
         title=subtitle(comparison),
         headline=headline(comparison),
-        answer=advice(comparison) if comparison.arms else None,
+        answer=f"by {variable_text(comparison.variable)}: {advice(comparison)}" if comparison.arms else None,
         doubts=tuple(doubts(comparison)),
         said=(*arms, *gates),
         tables=(("What to run", choice_table(comparison)), *explanations(comparison)),

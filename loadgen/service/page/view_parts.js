@@ -22,7 +22,7 @@ export const verdict = (part, label = "Verdict") =>
     "section",
     { class: `verdict ${part.headline.kind}`, "aria-label": label },
     el("p", { class: "headline" }, part.headline.words),
-    part.answer && el("p", { class: "answer" }, el("b", {}, "So run"), " ", foreign(part.answer), "."),
+    part.answer && el("p", { class: "answer" }, el("b", {}, "So run"), ", ", foreign(part.answer), "."),
     part.doubts.length > 0 && el("ul", { class: "findings" }, part.doubts.map(doubt)),
   );
 

@@ -20,6 +20,8 @@ export const show = ({ main, query, titled }) => {
       await go(next, { replace: true });
     },
   });
+  // Keepers of passwords want a name to put the key under.
+  form.body.append(el("input", { type: "text", autocomplete: "username", value: "Loadgen", hidden: true, readonly: true }));
   form.add("key", {
     label: "Key",
     help: "Begins with lgk_. The browser keeps a session for twelve hours, never the key.",

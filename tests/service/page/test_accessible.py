@@ -1,0 +1,97 @@
+"""What rules of accessibility say of every page, light and dark, wide and narrow, in a real Chromium."""
+
+import os
+from importlib import resources
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.service.page.seeing import Visitor
+from tests.service.page.serving import Served
+
+pytestmark = pytest.mark.slow
+
+RULES = """async () => {
+  for (const details of document.querySelectorAll("details")) details.open = true;
+  const found = await axe.run(document, { resultTypes: ["violations"] });
+  return [found.passes.length, found.violations.map((rule) => [rule.id, rule.nodes[0].html])];
+}"""
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """The rules of axe-core as a script; their absence is a failure where CI=true."""
+    try:
+        return resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    except ModuleNotFoundError:
+        message = "no axe-core-python: rules of accessibility were not checked"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+
+
+def addresses(seeded: dict[str, str], service: Served) -> dict[str, str]:
+    """Every page by its address, with its heading."""
+    schedule = service.api("GET", "/v1/schedules")["items"][0]
+    series = service.api("GET", "/v1/history/capacity")["items"][0]
+    runs = {f"/runs/{seeded[name]}": name for name in ("before", "capacity", "ladder", "does it pay")}
+    failed = next(run_id for name, run_id in seeded.items() if name.startswith("<img"))
+    return {
+        "/runs": "Runs",
+        "/runs/new": "New run",
+        "/runs/new?kind=experiment": "New run",
+        **runs,
+        f"/runs/{failed}": "<img",
+        "/compare": "Compare",
+        f"/compare?run={seeded['before']}&run={seeded['after']}": "Compare",
+        "/schedules": "Schedules",
+        "/schedules/new": "New schedule",
+        f"/schedules/{schedule['id']}": schedule["name"],
+        "/capacity": "Capacity",
+        f"/capacity/{series['series']}": "capacity",
+        "/baselines": "Baselines",
+        "/keys": "Keys",
+    }
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 360)])
+def test_no_rule_of_accessibility_is_broken(
+    chromium: Browser,
+    service: Served,
+    seeded: dict[str, str],
+    axe: str,
+    scheme: Literal["light", "dark"],
+    width: int,
+) -> None:
+    """Contrast, names, headings, tables, landmarks; and nothing is wider than the window."""
+    with Visitor.of(chromium, service.url, scheme=scheme, width=width) as visitor:
+        for address, heading in addresses(seeded, service).items():
+            page = visitor.goto(address, heading)
+            expect(page.locator(".loading")).to_have_count(0)
+            page.evaluate(axe)
+            passed, broken = page.evaluate(RULES)
+            assert passed > 15
+            assert broken == [], address
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, address
+
+
+def test_everything_is_reached_by_the_keyboard(visitor: Visitor, seeded: dict[str, str]) -> None:
+    """The first stop skips the bar; a chart is read point by point and says so; a question holds the focus."""
+    page = visitor.goto(f"/runs/{seeded['ladder']}", "ladder")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    chart = page.locator(".plot").first
+    chart.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#spoken")).to_contain_text("1: output tokens")
+
+
+def test_motion_is_left_out_where_it_is_not_wanted(chromium: Browser, service: Served) -> None:
+    """Nothing scrolls by itself then."""
+    with Visitor.of(chromium, service.url) as visitor:
+        visitor.page.emulate_media(reduced_motion="reduce")
+        page = visitor.goto("/runs", "Runs")
+        assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"

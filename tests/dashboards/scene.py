@@ -29,7 +29,7 @@ FOR_EVER = ("--duration", "1h", *SMALL)
 STAY = ("--prometheus-linger", "1h")
 SEARCH = (
     *("--slo", "ttft=200ms", "--slo-attainment", "0.5", "--start", "2", "--max", "16", "--precision", "0.5"),
-    *("--num-requests", "20", "--settle", "0", "--warmup-requests", "0", "--allow-invalid", *SMALL),
+    *("--num-requests", "20", "--settle", "0", "--warmup-requests", "8", "--allow-invalid", *SMALL),
 )
 DAYS = 14
 DAY_S = 86_400

@@ -4,7 +4,7 @@ import typer
 
 from loadgen.cli.parameters import options_command
 from loadgen.cli.usage import PlainCommand
-from loadgen.cli.writing import tell
+from loadgen.cli.writing import show, tell
 from loadgen.core.errors import ConfigError
 from loadgen.options.serve import ServeOptions
 
@@ -15,10 +15,14 @@ def serve(options: ServeOptions) -> None:
     Listens on this machine alone unless told otherwise, and then only with keys.
     """
     try:
+        from loadgen.service.auth.keys import made_up
         from loadgen.service.serve import serve as serve_until_told
     except ModuleNotFoundError as fault:
         raise ConfigError(f"the service needs the extra: pip install 'loadgen[service]' ({fault.name})") from None
 
+    if options.make_key:
+        show(f"{made_up()}\n")
+        return
     serve_until_told(options, listening=lambda url: tell(f"loadgen: the service is at {url}"))
 
 

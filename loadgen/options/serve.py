@@ -93,6 +93,7 @@ class ServeOptions(BaseModel):
         None, "Environment variable with a key of all scopes, for the first start.", panel="Run", metavar="NAME"
     )
     admin_key_file: Path | None = option(None, "The same from a file.", panel="Run", metavar="FILE")
+    make_key: bool = option(False, "Print a new key for --admin-key-file and exit; nothing is stored.", panel="Run")
     log_level: Literal["debug", "info", "warning", "error"] = option(
         "info", "What is logged, as JSON lines on stderr.", panel="Run", metavar="debug|info|warning|error"
     )

@@ -129,14 +129,15 @@ def kill_one(server: TruthServer, master: int) -> None:
 def test_a_master_that_dies_takes_its_load_with_it(truth: TruthServer, tmp_path: Path) -> None:
     """What was measured is saved by the process that conducts, and before long nobody sends any more."""
     load = ("--url", truth.url, "--concurrency", 3, "--duration", "90s", "--processes", 2, "--master-port", 0)
-    line = headless(tmp_path, *load)
-    with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as master:
+    out, environment = tmp_path / "runs", {**os.environ, "TMPDIR": str(tmp_path)}  # what it leaves behind is there
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(headless(out, *load), env=environment, **quiet) as master:
         wait_for(lambda: len(truth.log().entries) > 50)
         workers = descendants_of(master.pid, "loadgen.locustio.swarm")
         master.kill()
-    wait_for(lambda: next(tmp_path.glob("*/levels/*/summary.json"), None) is not None)
+    wait_for(lambda: next(out.glob("*/levels/*/summary.json"), None) is not None)
     wait_for(lambda: not any(descendants_of(worker, "loadgen.wiring.workers") for worker in workers))
-    ((_, summary, _),) = levels(tmp_path)
+    ((_, summary, _),) = levels(out)
     assert "worker_lost" in {finding["kind"] for finding in summary["verdict"]["findings"]}
     sent = len(truth.log().entries)
     time.sleep(0.5)

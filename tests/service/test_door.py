@@ -62,7 +62,7 @@ async def test_a_scope_is_all_that_a_key_may(client: httpx2.AsyncClient, scope: 
 async def test_a_key_is_seen_once_and_kept_as_a_digest(client: httpx2.AsyncClient, services: Services) -> None:
     """Neither lists nor the database nor the audit log hold it."""
     _, admin = await make_key(client)
-    secret = admin["Authorization"].rpartition("_")[2]
+    secret = admin["Authorization"].split("_", 2)[2]
     listed = (await client.get("/v1/keys", headers=admin)).text + (await client.get("/v1/audit", headers=admin)).text
     assert secret not in listed
     stored = b"".join(path.read_bytes() for path in services.options.data_dir.glob("loadgen.db*"))

@@ -24,7 +24,7 @@ def made(path: Path) -> str:
         case "database", "password":
             return token_urlsafe()
         case "database", "url":
-            return DATABASE.format(path.with_name("password").read_text(encoding="utf-8"))
+            return DATABASE.format(path.with_name("password").read_text(encoding="utf-8").strip())
     raise SystemExit(f"first_keys: nothing is known that is called {path}")
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def write(path: Path, text: str) -> None:
-    """The file is whole, or not there."""
+    """A line; the file is whole, or not there."""
     partial = path.with_suffix(".partial")
-    partial.write_text(text, encoding="utf-8")
+    partial.write_text(f"{text}\n", encoding="utf-8")
     partial.chmod(0o444)
     partial.replace(path)
 

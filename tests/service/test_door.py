@@ -108,6 +108,16 @@ async def test_what_is_no_key_is_none(client: httpx2.AsyncClient, authorization:
     assert (await client.get("/v1/runs", headers={"Authorization": authorization})).status_code == 401
 
 
+async def test_the_secret_has_to_be_right(client: httpx2.AsyncClient) -> None:
+    """The number of a key, which lists show, opens nothing."""
+    _, admin = await make_key(client)
+    scheme, number, secret = admin["Authorization"].split("_", 2)
+    for wrong in (secret[:-1] + ("A" if secret[-1] != "A" else "B"), secret[::-1], "A" * 43):
+        forged = {"Authorization": f"{scheme}_{number}_{wrong}"}
+        assert (await client.get("/v1/runs", headers=forged)).status_code == 401
+    assert (await client.get("/v1/runs", headers=admin)).status_code == 200
+
+
 async def signed_in(client: httpx2.AsyncClient) -> tuple[str, dict[str, str]]:
     """A browser's session: its second word; the cookie is in the client."""
     _, admin = await make_key(client)

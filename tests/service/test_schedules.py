@@ -8,6 +8,7 @@ import httpx2
 import pytest
 
 from loadgen.core.errors import ConfigError
+from loadgen.service.schedules import store
 from loadgen.service.schedules.cron import Timetable
 from loadgen.service.services import Services
 from tests.service.conftest import Make, a_run, client_of
@@ -128,6 +129,34 @@ async def test_hours_that_nobody_was_there_for(make: Make, clock: StillClock) ->
         second.scheduler.turn()
         assert (await outcomes(client, made["id"]))[-1] == ("03-02T19:00", "missed")
         assert len((await client.get("/v1/runs")).json()["items"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "decided"),
+    [("run", "run", False), ("busy", "run", False), ("run", "missed", False), ("missed", "run", True)],
+)
+def test_an_instant_is_decided_once(make: Make, clock: StillClock, before: str, after: str, decided: bool) -> None:
+    """Whatever became of it stays, but for one that was only missed, by a clock that was ahead."""
+    database = make().database
+    with database.write() as connection:
+        now = clock.now_unix_ms()
+        assert store.add(
+            connection,
+            id="s",
+            name="s",
+            cron="0 * * * *",
+            time_zone="UTC",
+            request={},
+            misfire_grace_s=0.0,
+            when_busy="skip",
+            paused=False,
+            created_by="t",
+            created_unix_ms=now,
+        )
+        assert store.decide(connection, "s", now, before, now)
+        assert store.decide(connection, "s", now, after, now) is decided
+        (row,) = store.decided(connection, "s", 10)
+    assert row["outcome"] == (after if decided else before)
 
 
 async def test_two_services_fire_once(make: Make, clock: StillClock) -> None:

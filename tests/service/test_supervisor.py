@@ -90,6 +90,31 @@ async def test_one_server_has_one_run(client: httpx2.AsyncClient, make: Make, nu
         assert len(nursery.children) == 3
 
 
+async def test_who_needs_several_servers_is_not_passed_by(make: Make, nursery: Nursery) -> None:
+    """A run that waits for one of its servers keeps its place for the others, so that it begins some day."""
+    services = make(parallel_runs=4)
+    arms = {name: {"url": f"http://127.0.0.1:{port}"} for name, port in (("baseline", 8000), ("other", 8001))}
+    options = {
+        "name": "both",
+        "workload": {"synthetic": {"input_tokens": 8, "output_tokens": 8}},
+        "load": {"concurrency": [1]},
+        "level": {"num_requests": 20},
+        "arms": arms,
+    }
+    async with client_of(services) as client:
+        first = await ask(client, "http://127.0.0.1:8000")
+        both = (await client.post("/v1/experiments", json={"options": options})).json()["id"]
+        behind = await ask(client, "http://127.0.0.1:8001")
+        services.supervisor.turn()
+        assert [child.order.run_id for child in nursery.children if child.order] == [first]
+        nursery.latest.run()
+        nursery.latest.end()
+        services.supervisor.turn()
+        assert nursery.latest.order is not None
+        assert nursery.latest.order.run_id == both
+        assert (await shown(client, behind))["waiting"] == {"position": 0, "runs": [both]}
+
+
 async def test_one_at_a_time_by_default(client: httpx2.AsyncClient, services: Services, nursery: Nursery) -> None:
     """Runs of different servers do not disturb each other's client either, unless that is allowed."""
     await ask(client, "http://127.0.0.1:8000")

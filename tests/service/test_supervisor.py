@@ -240,3 +240,16 @@ async def test_shutting_down_interrupts_and_keeps(
     assert (done["state"], done["reason"]) == ("interrupted", "shutdown")
     assert (await shown(client, waiting))["state"] == "queued"
     assert len(nursery.children) == 1
+
+
+async def test_a_run_ends_whatever_follows_from_it(
+    client: httpx2.AsyncClient, services: Services, nursery: Nursery
+) -> None:
+    """A result that the history cannot take keeps no run at work, and what else follows is done."""
+    run_id = await ask(client)
+    services.supervisor.turn()
+    nursery.latest.run()
+    nursery.latest.end(0, capacity={"nonsense": 1})
+    services.supervisor.turn()
+    assert (await shown(client, run_id))["state"] == "completed"
+    assert services.supervisor.working == []

@@ -69,9 +69,29 @@ def test_nobody_listens_any_more() -> None:
     reading, writing = os.pipe()
     teller = Teller(writing)
     teller.tell("note", text="heard")
+    assert os.read(reading, 1000) == b'{"kind":"note","text":"heard"}\n'
     os.close(reading)
-    teller.tell("note", text="unheard")
-    teller.tell("note", text="unheard")
+    for _ in range(3):
+        teller.tell("note", text="unheard")
+    teller.close()
+    os.close(writing)
+
+
+def test_telling_never_waits_for_a_reader() -> None:
+    """What passes is left out while nobody reads, what counts is kept in order, and all of it at last."""
+    reading, writing = os.pipe()
+    teller = Teller(writing)
+    for _ in range(2000):
+        teller.tell("metrics", families=["x" * 1000])
+    teller.tell("level", level=1)
+    told = b""
+    while b'"level"' not in told:
+        told += os.read(reading, 65536)
+    teller.close()
+    lines = told.splitlines()
+    assert 0 < len(lines) < 300
+    assert lines[-1] == b'{"kind":"level","level":1}'
+    os.close(reading)
     os.close(writing)
 
 

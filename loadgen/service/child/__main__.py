@@ -41,7 +41,7 @@ def main() -> None:
         outcome = Outcome(exit_code=ExitCode.INTERRUPTED, message="stopped before the first request")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     save_outcome(folder, outcome)
-    teller.tell("ended", exit_code=outcome.exit_code)
+    teller.close()
 
 
 def _stop_when_told(orders: FileIO) -> None:

@@ -1,5 +1,6 @@
 """How a run ends: its last state, and in the same transaction all that follows from it."""
 
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from sqlalchemy import Connection
 from loadgen.service.jobs.order import Outcome, artefact_in, load_outcome
 from loadgen.service.jobs.queue import load, move
 from loadgen.service.jobs.states import AT_WORK, Reason, State, ending_of
+
+LOG = logging.getLogger("loadgen.service.jobs")
 
 _LONGEST_MESSAGE = 2000
 
@@ -54,5 +57,9 @@ def conclude(
     ended = load(connection, run["id"])
     assert ended is not None
     for each in follow:
-        each(connection, ended, outcome, at_unix_ms)
+        try:
+            with connection.begin_nested():
+                each(connection, ended, outcome, at_unix_ms)
+        except Exception:  # the run has ended all the same
+            LOG.exception("what follows from the end of a run failed", extra={"run_id": run["id"]})
     return state

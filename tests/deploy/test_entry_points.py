@@ -1,101 +1,53 @@
 """What the containers run, as processes of this machine, wired as docker-compose.yml wires them.
 
-There is no container here: addresses and paths of containers become those of this machine, and everything else is as it
-is shipped. Where a test is in no network of its own, names that Docker would resolve become targets in the
-configuration.
+Most tests share one stack, in their order; the last of them ends it. Where a test is in no network of its own, names
+that Docker would resolve become addresses of this machine.
 """
 
 import json
 import os
-import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
-from urllib.parse import urlencode
-from urllib.request import urlopen
+from typing import Any
 
 import pytest
-import yaml
 
-from tests.deploy.compose import ROOT, all_services, image_of, services, words_of
+from loadgen.adapters.store.sweep_folder import level_folders
+from loadgen.service.jobs.states import ENDED
+from tests.deploy.compose import ROOT, all_services, image_of
+from tests.deploy.processes import (
+    answers,
+    free_ports,
+    in_place_of,
+    namespaces,
+    placed,
+    process,
+    prometheus,
+    until,
+)
+from tests.deploy.stack import LOADGEN, OURS, SAME_ON_A_GPU, SEEN_UP, Stack, healthy, running, simulated
 
 pytestmark = pytest.mark.slow
 
-START_S, END_S = 60.0, 20.0
+END_S = 60.0
 STOP = signal.Signals[image_of("simulator")["STOPSIGNAL"]]
-LOADGEN = str(Path(sys.executable).with_name("loadgen"))
-NO_NAMESPACES = ("Operation not permitted", "Function not implemented", "Invalid argument", "No space left on device")
-"""Forbidden, unknown to the kernel, or none allowed."""
-SEEN_UP = "max_over_time(up[5m])"  # a busy machine may miss one scrape
-SAME_ON_A_GPU = "gpu5-eagle3"
-"""A server that is to be known by what it is, not by its GPU; the simulated one of that method stands in."""
-
-
-def simulated() -> list[str]:
-    """The simulated servers."""
-    return [name for name in services("sim") if name.startswith("sim-")]
-
-
-@dataclass(frozen=True)
-class Stack:
-    """The running services: ports by name, processes by name."""
-
-    ports: dict[str, int]
-    processes: "dict[str, subprocess.Popen[bytes]]"
-
-    def query(self, expression: str) -> list[dict[str, Any]]:
-        """What Prometheus answers."""
-        parameters = urlencode({"query": expression})
-        with urlopen(f"http://127.0.0.1:{self.ports['prometheus']}/api/v1/query?{parameters}", timeout=10) as answer:
-            return json.load(answer)["data"]["result"]  # type: ignore[no-any-return]
+SCHEDULES = ROOT / "deploy" / "compose" / "schedules"
+FEW = {
+    "experiment": {"load": {"concurrency": [1, 4]}, "level": {"num_requests": 8}},
+    "capacity": {"start": 1, "most": 2, "num_requests": 20, "output_tokens": "8", "further_repeats": 0},
+}
+"""Options that make a schedule's run a short one."""
 
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """The `sim` profile but for Grafana, which is in no package registry, after some load."""
-    folder = tmp_path_factory.mktemp("stack")
-    ports = dict(zip([*simulated(), "prometheus"], free_ports(len(simulated()) + 1), strict=True))
-    with ExitStack() as running:
-        processes = {}
-        for name in simulated():
-            line = [*words_of(image_of("simulator")["ENTRYPOINT"]), *all_services()[name]["command"]]
-            line = [LOADGEN if word == "loadgen" else word for word in line]
-            line = in_place_of(line, {"0.0.0.0": "127.0.0.1", "8000": str(ports[name])})
-            processes[name] = running.enter_context(process(line))
-        places = {"/etc/prometheus": str(folder), "path=/prometheus": f"path={folder}/data"}
-        line = [prometheus(), *(placed(word, places) for word in all_services()["prometheus"]["command"])]
-        (folder / "prometheus.yml").write_text(yaml.safe_dump(resolved(ports)), encoding="utf-8")
-        line.append(f"--web.listen-address=127.0.0.1:{ports['prometheus']}")
-        processes["prometheus"] = running.enter_context(process(line))
-        it = Stack(ports, processes)
-        until(lambda: answers(ports["prometheus"], "/-/ready"))
-        until(lambda: len(it.query(f"{SEEN_UP} == 1")) == len(simulated()) + 2)
+    """The `sim` profile but for Grafana."""
+    with running(tmp_path_factory.mktemp("stack")) as it:
         yield it
-
-
-def resolved(ports: dict[str, int]) -> dict[str, Any]:
-    """The shipped configuration, names resolved as Docker does for services that run, scraped more often."""
-    config: dict[str, Any] = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text(encoding="utf-8"))
-    config["global"] = {"scrape_interval": "2s", "scrape_timeout": "2s", "evaluation_interval": "2s"}
-    config["rule_files"] = [str(ROOT / "deploy/prometheus" / pattern) for pattern in config["rule_files"]]
-    known = {**ports, SAME_ON_A_GPU: ports["sim-eagle3"]}
-    for job in config["scrape_configs"]:
-        for static in job.get("static_configs", ()):
-            static["targets"] = [target.replace("9090", str(ports["prometheus"])) for target in static["targets"]]
-        for discovery in job.pop("dns_sd_configs", ()):
-            job["static_configs"] = [
-                {"targets": [f"127.0.0.1:{known[name]}"], "labels": {"__meta_dns_name": name}}
-                for name in discovery["names"]
-                if name in known
-            ]
-    return config
 
 
 def test_every_server_is_a_target_by_its_name(stack: Stack) -> None:
@@ -105,14 +57,68 @@ def test_every_server_is_a_target_by_its_name(stack: Stack) -> None:
     assert up == {name: name for name in simulated()} | {SAME_ON_A_GPU: "vllm-eagle3"}
 
 
-def test_the_health_check_of_the_image(stack: Stack) -> None:
+def test_who_measures_is_a_target(stack: Stack) -> None:
+    """The service, which wants the key that was made for it, and Locust's master."""
+    found = [each["metric"]["job"] for each in stack.query(f"{SEEN_UP} == 1")]
+    assert found.count("loadgen-service") == found.count("loadgen") == 1
+    assert stack.query("loadgen_service_build_info")
+    assert not answers(stack.ports["service"], "/metrics")
+
+
+@pytest.mark.parametrize("name", ["sim-ngram", "service", "locust-master"])
+def test_the_health_check_of_an_image(stack: Stack, name: str) -> None:
     """It passes while the server serves, and not when there is none."""
-    check = words_of(image_of("simulator")["HEALTHCHECK"].partition("CMD ")[2])
-    line = [sys.executable if word == "python" else word for word in check]
-    for port, passes in ((stack.ports["sim-ngram"], True), (free_ports(1)[0], False)):
-        asked = [word.replace(":8000/", f":{port}/") for word in line]
-        done = subprocess.run(asked, capture_output=True, timeout=30)
-        assert (done.returncode == 0) is passes, done.stderr
+    assert healthy(stack, name)
+    assert not healthy(stack, name, free_ports(1)[0])
+
+
+def test_a_key_is_made_once(stack: Stack) -> None:
+    """Containers that do their work and end find it done when they are started again."""
+    before = {file: file.read_bytes() for file in (stack.folder / "keys").rglob("*") if file.is_file()}
+    assert {file.name for file in before} == {"admin_key", "key", "login"}
+    stack.once("keys")
+    stack.once("metrics-key")
+    assert {file: file.read_bytes() for file in before} == before
+    assert [key["scope"] for key in stack.asked("service", "/v1/keys")["items"]] == ["read", "admin"]
+
+
+def test_the_first_load_is_seen(stack: Stack) -> None:
+    """Each schedule runs at once, against the servers of Compose, and Prometheus sees it; started again it asks for
+    nothing more."""
+    (stack.folder / "schedules").mkdir()
+    for file in SCHEDULES.glob("*.json"):
+        servers = {f"http://{name}:8000": f"http://127.0.0.1:{stack.ports[name]}" for name in simulated()}
+        body = json.loads(placed(file.read_text(encoding="utf-8"), servers))
+        body["request"]["options"] |= FEW[body["request"]["kind"]]
+        (stack.folder / "schedules" / file.name).write_text(json.dumps(body), encoding="utf-8")
+    stack.once("first-load")
+    until(lambda: stack.query("loadgen_requests_total{job='loadgen-service'} > 0"))
+    stack.once("first-load")
+    wanted = {"experiment", "capacity"}
+    until(lambda: {run["state"] for run in runs(stack)} <= set(ENDED))
+    assert {run["kind"]: run["state"] for run in runs(stack)} == dict.fromkeys(wanted, "completed")
+    until(lambda: stack.query("loadgen_capacity_verdict{job='loadgen-service'}"))
+
+
+def runs(stack: Stack) -> list[dict[str, Any]]:
+    """What the service was asked for."""
+    found: list[dict[str, Any]] = stack.asked("service", "/v1/runs")["items"]
+    return found
+
+
+def test_a_ladder_from_the_page_of_locust(stack: Stack) -> None:
+    """Its worker sends it to the server that the form proposes; the result is in the volume, and in Prometheus."""
+    form = {"concurrency": "1,2", "num_requests": "8", "output_tokens": "16"}
+    until(lambda: stack.asked("locust-master", "/loadgen/state")["workers"])
+    assert stack.asked("locust-master", "/swarm", form)["success"] is True
+    until(lambda: stack.asked("locust-master", "/loadgen/state")["ended"])
+    ended = stack.asked("locust-master", "/loadgen/state")["ended"]
+    assert ended["error"] is None
+    sweep = stack.folder / "locust-master" / ended["path"]
+    summaries = [json.loads((level.path / "summary.json").read_text("utf-8")) for level in level_folders(sweep)]
+    assert [summary["requests"]["completed"] for summary in summaries] == [8, 8]
+    until(lambda: stack.query("loadgen_requests_total{job='loadgen'} > 0"))
+    assert not answers(stack.ports["locust-master"], "/")  # without the login
 
 
 def test_a_run_from_the_container_of_the_command_line(stack: Stack, tmp_path: Path) -> None:
@@ -135,9 +141,15 @@ def test_a_run_from_the_container_of_the_command_line(stack: Stack, tmp_path: Pa
 
 def test_everything_ends_when_it_is_asked_to(stack: Stack) -> None:
     """By the signal that `docker compose stop` sends, in order. The last test on the stack: nothing runs afterwards."""
-    for name, child in stack.processes.items():
-        child.send_signal(signal.SIGTERM if name == "prometheus" else STOP)
+    for name in ("locust-worker", *(name for name in stack.processes if name not in OURS), *OURS[:2]):
+        stack.processes[name].send_signal(stop_signal(name))
     assert {name: child.wait(END_S) for name, child in stack.processes.items()} == dict.fromkeys(stack.processes, 0)
+
+
+def stop_signal(name: str) -> signal.Signals:
+    """Of a container: what its image says, for Prometheus' Docker's own."""
+    build = all_services()[name].get("build")
+    return signal.SIGTERM if build is None else signal.Signals[image_of(build["target"])["STOPSIGNAL"]]
 
 
 def test_servers_are_found_by_name(tmp_path: Path) -> None:
@@ -178,83 +190,3 @@ def test_as_process_1_it_ends_when_it_is_asked_to(serves: bool) -> None:
         finally:
             with suppress(ProcessLookupError):
                 os.kill(inside, signal.SIGKILL)
-
-
-def prometheus() -> str:
-    """The real one."""
-    found = shutil.which("prometheus")
-    if found is None:
-        absent("there is no prometheus: install Debian's package")
-    return found
-
-
-def namespaces(*flags: str) -> list[str]:
-    """What runs a command in namespaces of its own, for whoever is not root in one in which he is.
-
-    Where the system has none to give, that is certain by what it says; whatever else goes wrong is a failure.
-    """
-    if shutil.which("unshare") is None:
-        absent("there is no unshare, as on anything but Linux")
-    line = ["unshare", *(() if os.geteuid() == 0 else ("--user", "--map-root-user")), *flags]
-    tried = subprocess.run(
-        [*line, "true"], capture_output=True, text=True, timeout=30, env={**os.environ, "LC_ALL": "C"}
-    )
-    if tried.returncode:
-        assert any(said in tried.stderr for said in NO_NAMESPACES), tried.stderr
-        absent(f"no namespaces here: {tried.stderr.strip()}")
-    return line
-
-
-def absent(what: str) -> NoReturn:
-    """This machine cannot show it. CI has to be able to."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(what)
-    pytest.skip(what)
-
-
-def placed(word: str, places: dict[str, str]) -> str:
-    """An option with paths of the container replaced by paths of this machine."""
-    for there, here in places.items():
-        word = word.replace(there, here)
-    return word
-
-
-def in_place_of(line: Sequence[str], words: dict[str, str]) -> list[str]:
-    """The line with some of its words replaced, each of which has to be there."""
-    assert words.keys() <= set(line)
-    return [words.get(word, word) for word in line]
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody has."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-
-
-@contextmanager
-def process(line: Sequence[str]) -> "Iterator[subprocess.Popen[bytes]]":
-    """A service, ended by force should it still run on the way out."""
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(line, stdin=quiet, stdout=quiet, stderr=quiet) as child:
-        try:
-            yield child
-        finally:
-            child.kill()
-
-
-def answers(port: int, path: str) -> bool:
-    """Whether it answers with 200."""
-    with suppress(OSError), urlopen(f"http://127.0.0.1:{port}{path}", timeout=2) as answer:
-        return bool(answer.status == 200)
-    return False
-
-
-def until(holds: Callable[[], object]) -> None:
-    """Waits until something holds, but not for ever."""
-    end = time.monotonic() + START_S
-    while not holds():
-        assert time.monotonic() < end, "it does not come about"
-        time.sleep(0.2)

@@ -35,7 +35,7 @@ from loadgen.service.routes import (
 )
 from loadgen.service.routes.common import PROBLEM_TYPE
 from loadgen.service.services import Services
-from loadgen.service.wire import ProblemView
+from loadgen.service.wire.common import ProblemView
 
 LOG = logging.getLogger("loadgen.service")
 

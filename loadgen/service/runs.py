@@ -23,7 +23,7 @@ from loadgen.service.jobs.states import AT_WORK, State
 from loadgen.service.problems import FieldProblem, conflict, invalid, not_found
 from loadgen.service.store.database import Database
 from loadgen.service.store.tables import baselines, events, idempotency, runs
-from loadgen.service.wire import Naming, RunDetail, RunRequest, RunView, Waiting
+from loadgen.service.wire.runs import Naming, RunDetail, RunRequest, RunView, Waiting
 
 _REMEMBERED_MS = 7 * 24 * 3600 * 1000
 _LONGEST_KEY = 200

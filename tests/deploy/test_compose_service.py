@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from loadgen.service.admission.admit import experiment_of, options_of
-from loadgen.service.wire import ScheduleRequest
+from loadgen.service.wire.schedules import ScheduleRequest
 from tests.deploy.compose import MAIN, ROOT, all_services, services
 
 POSTGRES = ROOT / "compose.postgres.yml"

@@ -13,7 +13,7 @@ from loadgen.service.jobs.states import State
 from loadgen.service.problems import conflict, invalid, not_found
 from loadgen.service.routes.common import NO_BODY, Id, Parts, Reader, Runner, knock_of, problems
 from loadgen.service.store.tables import baselines
-from loadgen.service.wire import BaselineList, BaselineRequest, BaselineView
+from loadgen.service.wire.results import BaselineList, BaselineRequest, BaselineView
 
 router = APIRouter(prefix="/v1/baselines", tags=["baselines"])
 

@@ -9,7 +9,7 @@ from loadgen.service.auth.door import Knock
 from loadgen.service.auth.principal import Principal, Scope
 from loadgen.service.auth.sessions import COOKIE
 from loadgen.service.services import Services
-from loadgen.service.wire import ProblemView
+from loadgen.service.wire.common import ProblemView
 
 PROBLEM_TYPE = "application/problem+json"
 PROBLEM_SCHEMA = {"$ref": f"#/components/schemas/{ProblemView.__name__}"}

@@ -9,7 +9,7 @@ from loadgen.service.history import history
 from loadgen.service.jobs import queue
 from loadgen.service.problems import not_found
 from loadgen.service.routes.common import Id, Limit, Parts, Reader, problems
-from loadgen.service.wire import CapacityPoint, CapacitySeries, PointList, SeriesList
+from loadgen.service.wire.history import CapacityPoint, CapacitySeries, PointList, SeriesList
 
 router = APIRouter(prefix="/v1/history", tags=["history"])
 

@@ -12,7 +12,7 @@ from loadgen.service.problems import conflict, not_found
 from loadgen.service.routes.common import NO_BODY, Admin, Id, Limit, Parts, Reader, knock_of, limits_of, problems
 from loadgen.service.services import Services
 from loadgen.service.store.tables import keys as table
-from loadgen.service.wire import (
+from loadgen.service.wire.keys import (
     AuditPage,
     AuditView,
     KeyList,

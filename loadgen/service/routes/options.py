@@ -11,7 +11,8 @@ from loadgen.options.experiment import ExperimentFile
 from loadgen.options.fields import flag_of
 from loadgen.service.admission.admit import MODELS, NOT_HERE, SETTLED_HERE
 from loadgen.service.routes.common import Parts, Reader, problems
-from loadgen.service.wire import Kind, OptionList, TargetList, TargetView
+from loadgen.service.wire.common import Kind
+from loadgen.service.wire.options import OptionList, TargetList, TargetView
 
 router = APIRouter(prefix="/v1", tags=["options"])
 

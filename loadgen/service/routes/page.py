@@ -16,7 +16,7 @@ from loadgen.service.auth.principal import Scope
 from loadgen.service.problems import Problem, not_found
 from loadgen.service.routes.common import Parts, knock_of
 from loadgen.service.routes.keys import session_view
-from loadgen.service.wire import SessionView
+from loadgen.service.wire.keys import SessionView
 
 router = APIRouter(include_in_schema=False)
 

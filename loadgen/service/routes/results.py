@@ -8,7 +8,7 @@ from fastapi.responses import FileResponse, Response, StreamingResponse
 from loadgen.core.errors import ConfigError
 from loadgen.service.problems import not_found
 from loadgen.service.routes.common import Id, Parts, Reader, problems
-from loadgen.service.wire import FileList, FileView
+from loadgen.service.wire.results import FileList, FileView
 
 router = APIRouter(prefix="/v1/runs/{run_id}", tags=["results"])
 

@@ -20,7 +20,8 @@ from loadgen.service.routes.common import (
     problems,
 )
 from loadgen.service.runs import Filters, asked_of
-from loadgen.service.wire import ExperimentRequest, Kind, RunDetail, RunPage, RunRequest
+from loadgen.service.wire.common import Kind
+from loadgen.service.wire.runs import ExperimentRequest, RunDetail, RunPage, RunRequest
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
 experiments = APIRouter(prefix="/v1/experiments", tags=["experiments"])

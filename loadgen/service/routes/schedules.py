@@ -27,12 +27,12 @@ from loadgen.service.runs import asked_of
 from loadgen.service.schedules import store
 from loadgen.service.schedules.cron import Timetable
 from loadgen.service.services import Services
-from loadgen.service.wire import (
+from loadgen.service.wire.runs import RunDetail
+from loadgen.service.wire.schedules import (
     CronCheck,
     DueTimes,
     FiringList,
     FiringView,
-    RunDetail,
     ScheduleList,
     ScheduleRequest,
     ScheduleView,

@@ -15,7 +15,7 @@ from loadgen.service.routes.common import NO_BODY, Admin, Id, Limit, Parts, knoc
 from loadgen.service.services import Services
 from loadgen.service.store.tables import deliveries, webhooks
 from loadgen.service.webhooks.courier import check_receiver
-from loadgen.service.wire import DeliveryList, DeliveryView, WebhookList, WebhookRequest, WebhookView
+from loadgen.service.wire.webhooks import DeliveryList, DeliveryView, WebhookList, WebhookRequest, WebhookView
 
 router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"])
 

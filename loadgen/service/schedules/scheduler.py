@@ -18,7 +18,7 @@ from loadgen.service.schedules import store
 from loadgen.service.schedules.cron import Timetable
 from loadgen.service.store.database import Database
 from loadgen.service.store.tables import runs as runs_table
-from loadgen.service.wire import RunRequest
+from loadgen.service.wire.runs import RunRequest
 
 LOG = logging.getLogger("loadgen.service.schedules")
 

@@ -64,7 +64,7 @@ def addresses(seeded: dict[str, str], service: Served) -> dict[str, str]:
 
 
 def test_every_page_is_for_everybody(chromium: Browser, service: Served, seeded: dict[str, str], axe: str) -> None:
-    """No rule is broken with all of it unfolded, the dark has contrast, and a telephone's window never moves sideways."""
+    """No rule is broken with all of it unfolded, the dark has contrast, and on a telephone no page moves sideways."""
     with Visitor.of(chromium, service.url) as visitor:
         for address, heading in addresses(seeded, service).items():
             page = visitor.goto(address, heading)

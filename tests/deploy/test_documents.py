@@ -39,6 +39,18 @@ def test_commands_of_compose() -> None:
     assert seen >= 8
 
 
+def test_keys_are_where_people_are_told_to_look() -> None:
+    """In files that the container for keys makes, on a volume of the container that is named."""
+    seen = set()
+    for line in lines("docker compose exec"):
+        name, program, path = shlex.split(line)[3:]
+        assert program == "cat"
+        assert path in all_services()["keys"]["command"]
+        assert Path(path).parent in {Path(volume["target"]) for volume in all_services()[name]["volumes"]}
+        seen.add(name)
+    assert seen == {"service", "locust-master"}
+
+
 @pytest.mark.parametrize("name", DOCS)
 def test_what_is_linked_is_there(name: str) -> None:
     """Other documents, and files by their path."""

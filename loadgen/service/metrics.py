@@ -8,8 +8,8 @@ from loadgen import __version__
 from loadgen.adapters.prometheus.series import Family, Series, Spec
 from loadgen.service.history import history
 from loadgen.service.jobs.exposition import decode_families, merged
+from loadgen.service.jobs.hearing import Hearing
 from loadgen.service.jobs.states import State
-from loadgen.service.jobs.supervisor import Supervisor
 from loadgen.service.store.database import Database
 from loadgen.service.store.tables import deliveries, firings, runs, schedules
 from loadgen.service.webhooks import outbox
@@ -35,12 +35,12 @@ _CHANGES = {"regression": -1, "improvement": 1}
 class Metrics:
     """Gathers the page."""
 
-    def __init__(self, database: Database, supervisor: Supervisor) -> None:
-        self._database, self._supervisor = database, supervisor
+    def __init__(self, database: Database, hearing: Hearing) -> None:
+        self._database, self._hearing = database, hearing
 
     def families(self) -> list[Family]:
         """Everything as it is now. Where a run at work and a kept result have the same series, it is the run's."""
-        measured = [decode_families(each.families) for each in self._supervisor.measured()]
+        measured = [decode_families(each) for each in self._hearing.measured()]
         with self._database.read() as connection:
             kept = [decode_families(row["detail"]["families"]) for row in history.all_series(connection)]
             own = list(_own(connection))

@@ -156,7 +156,7 @@ def build(
         scheduler=scheduler,
         courier=Courier(database, clock, receivers, resolve=resolve),
         receivers=receivers,
-        metrics=Metrics(database, supervisor),
+        metrics=Metrics(database, supervisor.hearing),
         turning=(scheduler, supervisor, Retention(database, clock, runs.folder, options.retention)),
     )
 

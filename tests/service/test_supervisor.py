@@ -3,7 +3,7 @@
 import httpx2
 import pytest
 
-from loadgen.service.jobs.supervisor import ABORT_S, STOP_S
+from loadgen.service.jobs.work import ABORT_S, STOP_S
 from loadgen.service.services import Services
 from tests.service.conftest import Make, a_run, client_of
 from tests.service.fakes.obedient_child import Nursery

@@ -16,10 +16,15 @@ _MOST_ATTEMPTS = 5
 ORPHAN_LIMIT_S = 180.0
 
 
-def adopt(connection: Connection, run_id: str, owner: str) -> None:
-    """This service sees to the run from now on."""
-    connection.execute(update(runs).where(runs.c.id == run_id).values(owner=owner))
-    connection.execute(update(leases).where(leases.c.run_id == run_id).values(owner=owner))
+def adopt(connection: Connection, run_id: str, *, before: str | None, owner: str) -> bool:
+    """This service sees to the run from now on; False when another one was faster."""
+    done = connection.execute(
+        update(runs)
+        .where(runs.c.id == run_id, runs.c.owner.is_not_distinct_from(before), runs.c.state.in_(AT_WORK))
+        .values(owner=owner)
+    )
+    connection.execute(update(leases).where(leases.c.run_id == run_id, leases.c.owner == before).values(owner=owner))
+    return done.rowcount == 1
 
 
 def was_never_begun(run: dict[str, Any], folder: Path) -> bool:

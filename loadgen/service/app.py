@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from loadgen import __version__
 from loadgen.core.errors import LoadgenError
+from loadgen.service.answer_headers import HEADERS, AnswerHeaders
 from loadgen.service.body_limit import BodyLimit
 from loadgen.service.priority import step_back
 from loadgen.service.problems import FieldProblem, Problem, invalid
@@ -52,16 +53,6 @@ _ROUTERS = (
     ),
     page.router,
 )
-_HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none';"
-    " object-src 'none'; img-src 'self' data:",
-    "Cache-Control": "no-store",
-}
 _DESCRIPTION = (
     "Runs, sweeps, capacity tests and experiments against OpenAI-compatible servers: asked for, scheduled, followed,"
     " kept. Errors are problems as in RFC 9457. Lists are paged by cursor."
@@ -98,7 +89,7 @@ def application(services: Services) -> FastAPI:
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(Exception, _on_bug)
     app.add_middleware(BodyLimit, most_bytes=services.options.max_body, answer=answer_of)
-    app.middleware("http")(_with_headers)
+    app.add_middleware(AnswerHeaders)
     return app
 
 
@@ -122,13 +113,6 @@ def answer_of(problem: Problem) -> JSONResponse:
         "errors": [{"pointer": error.pointer, "detail": error.detail} for error in problem.errors],
     }
     return JSONResponse(body, status_code=problem.status, media_type=PROBLEM_TYPE, headers=problem.headers)
-
-
-async def _with_headers(request: Request, call_next) -> Response:  # type: ignore[no-untyped-def]
-    response: Response = await call_next(request)
-    for name, value in _HEADERS.items():
-        response.headers.setdefault(name, value)
-    return response
 
 
 async def _on_problem(_request: Request, problem: Exception) -> Response:
@@ -161,5 +145,10 @@ async def _on_http(_request: Request, error: Exception) -> Response:
 async def _on_bug(request: Request, fault: Exception) -> Response:
     LOG.error("a request failed", exc_info=fault, extra={"path": request.scope.get("path")})
     return answer_of(
-        Problem(status=HTTPStatus.INTERNAL_SERVER_ERROR, kind="internal", detail="a fault of the service; see its log")
+        Problem(
+            status=HTTPStatus.INTERNAL_SERVER_ERROR,
+            kind="internal",
+            detail="a fault of the service; see its log",
+            headers=HEADERS,  # this answer is made outside of all that adds them
+        )
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 
 from loadgen.service.app import answer_of
 from loadgen.service.body_limit import BodyLimit
@@ -88,3 +89,35 @@ def test_no_connection_goes_behind_the_lists_back() -> None:
             (sys.executable, "-c", _CONNECTS, *allowed), capture_output=True, timeout=60, check=False, cwd=Path.cwd()
         )
         assert done.stdout.decode().split() == [expected, expected], done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 500_000,
+        b'{"kind":"run","options":' + b'{"a":' * 50_000 + b"1" + b"}" * 50_000 + b"}",
+        b'{"kind":"run","name":"\\ud800","target":{"url":"http://127.0.0.1:1"},"options":{}}',
+        b'{"kind":"run","name":"\\u0000","target":{"url":"http://127.0.0.1:1"},"options":{}}',
+        b'{"kind":"run","target":{"url":"http://127.0.0.1:1"},"options":{"num_requests":1e999}}',
+        b'{"kind":"run","target":{"url":"http://127.0.0.1:1"},"options":{"num_requests":NaN}}',
+        b'{"kind":"run","target":{"url":"http://127.0.0.1:1"},"options":{"seed":' + b"9" * 5000 + b"}}",
+        b"\xff\xfe",
+    ],
+)
+async def test_bodies_that_break_parsers(client: httpx2.AsyncClient, body: bytes) -> None:
+    """Nested without end, half of a character, numbers beyond all numbers: a problem, never a fault."""
+    answer = await client.post("/v1/runs", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code in (400, 422), answer.text[:200]
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_a_message_with_what_no_database_takes(
+    client: httpx2.AsyncClient, services: Services, nursery: Nursery
+) -> None:
+    """A server's words end up in the run's message, whatever is in them."""
+    run_id = (await client.post("/v1/runs", json=a_run())).json()["id"]
+    services.supervisor.turn()
+    nursery.latest.run()
+    nursery.latest.end(4, message="it said \0 and \u2028")
+    services.supervisor.turn()
+    assert (await client.get(f"/v1/runs/{run_id}")).json()["message"] == "it said ? and \u2028"

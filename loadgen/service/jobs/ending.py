@@ -49,7 +49,7 @@ def conclude(
             "valid": outcome.valid,
             "gate_failed": bool(outcome.gates),
             "result": outcome.result or None,
-            "message": None if message is None else message[:_LONGEST_MESSAGE],
+            "message": None if message is None else message[:_LONGEST_MESSAGE].replace("\0", "?"),
         }
     moved = move(connection, run["id"], state, at_unix_ms, expected=AT_WORK, reason=reason, child=None, **values)
     if not moved:

@@ -175,7 +175,7 @@ class Supervisor:
                     self._clock.now_unix_ms(),
                     expected=(State.STARTING,),
                     reason=reason,
-                    message=str(fault),
+                    message=str(fault).replace("\0", "?"),
                 )
             LOG.warning("run cannot begin", extra={"run_id": run["id"], "fault": str(fault)})
             self.hub.tell(run["id"])

@@ -29,6 +29,7 @@ experiments = APIRouter(prefix="/v1/experiments", tags=["experiments"])
 _ACCEPTED: dict[int | str, dict[str, Any]] = {
     202: {"headers": {"Location": {"schema": {"type": "string"}, "description": "The run."}}}
 }
+_TEXT = r"^[^\x00]*$"
 Label = Annotated[
     str | None, Query(max_length=300, pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*=[^\x00]*$", description="As NAME=VALUE.")
 ]
@@ -57,10 +58,12 @@ def list_runs(
     _who: Reader,
     kind: Kind | None = None,
     state: State | None = None,
-    schedule_id: Annotated[str | None, Query(max_length=64)] = None,
-    name: Annotated[str | None, Query(max_length=100, description="Part of the name.")] = None,
+    schedule_id: Annotated[str | None, Query(pattern=r"^[A-Za-z0-9-]{1,64}$")] = None,
+    name: Annotated[str | None, Query(max_length=100, pattern=_TEXT, description="Part of the name.")] = None,
     label: Label = None,
-    target: Annotated[str | None, Query(max_length=200, description="Part of the server's URL or name.")] = None,
+    target: Annotated[
+        str | None, Query(max_length=200, pattern=_TEXT, description="Part of the server's URL or name.")
+    ] = None,
     since: Annotated[AwareDatetime | None, Query(description="Asked for then or later.")] = None,
     until: Annotated[AwareDatetime | None, Query(description="Asked for before then.")] = None,
     cursor: Cursor = None,

@@ -69,8 +69,16 @@ const loadgenCharts = (() => {
     return { time: false, range: () => [first - room, last + room] };
   };
 
+  // Labels by the distance of ticks in seconds, and beneath them what changes less often: day and year.
+  const dated = (apart, label, year, day) => [apart, label, year, null, day, null, null, null, 1];
+  const DATES = [
+    dated(28 * 86400, "{MMM}", "\n{YYYY}", null),
+    dated(86400, "{D} {MMM}", "\n{YYYY}", null),
+    dated(60, "{HH}:{mm}", "\n{D} {MMM} {YYYY}", "\n{D} {MMM}"),
+    dated(1, "{HH}:{mm}:{ss}", "\n{D} {MMM} {YYYY}", "\n{D} {MMM}"),
+  ];
   const ticks = (chart) => {
-    if (chart.kind === "date") return {};
+    if (chart.kind === "date") return { size: 40, values: DATES };
     if (chart.kind === "quantile")
       return {
         splits: (u) => [0, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999].map((p) => -Math.log10(1 - p)).filter((x) => x <= u.scales.x.max),

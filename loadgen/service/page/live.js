@@ -95,8 +95,8 @@ export class Counts {
 
   tell(data) {
     const [ended, planned] = data.warming_up ? [data.warmup_ended, data.warmup_planned] : [data.ended, data.planned];
+    this.bar.hidden = !planned;
     if (planned) this.bar.value = Math.min(1, ended / planned);
-    else this.bar.removeAttribute("value");
     fill(this.title, foreign(data.title ?? ""));
     const parts = [
       data.stopping ? "Stopping" : data.warming_up ? "Warming up" : "Measuring",

@@ -69,7 +69,7 @@ def _seeded(service: Served) -> dict[str, str]:
         "name": "does it pay",
         "workload": {"synthetic": {"input_tokens": 16, "output_tokens": 12}, "ignore_eos": True},
         "load": {"concurrency": [2]},
-        "level": {"num_requests": 12, "warmup_requests": 2},
+        "level": {"num_requests": 24, "warmup_requests": 2},
         "baseline": "plain",
         "arms": {"plain": {"url": plain}, "eagle3": {"url": eagle, "method": "eagle3", "draft_tokens": 3}},
         "repeats": 1,

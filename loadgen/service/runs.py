@@ -1,13 +1,10 @@
 """Runs as people ask for them: queued once, listed, shown, cancelled."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, select
 from sqlalchemy.exc import IntegrityError
 
 from loadgen.adapters.store.run_folder import new_run_id
@@ -15,32 +12,17 @@ from loadgen.core.errors import ConfigError
 from loadgen.service.admission.admit import Admitted, Asked, admit, with_files
 from loadgen.service.admission.limits import Limits
 from loadgen.service.admission.policy import Policy
-from loadgen.service.clock import Clock, rfc3339
+from loadgen.service.clock import Clock
+from loadgen.service.idempotency import asked_before, fingerprint_of, remember
 from loadgen.service.jobs import queue
 from loadgen.service.jobs.hub import Hub
 from loadgen.service.jobs.order import OUT, Baseline, Order
 from loadgen.service.jobs.states import AT_WORK, State
 from loadgen.service.problems import FieldProblem, conflict, invalid, not_found
+from loadgen.service.run_list import Filters, page, view_of
 from loadgen.service.store.database import Database
-from loadgen.service.store.tables import baselines, events, idempotency, runs
-from loadgen.service.wire.runs import Naming, RunDetail, RunRequest, RunView, Waiting
-
-_REMEMBERED_MS = 7 * 24 * 3600 * 1000
-_LONGEST_KEY = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
-    """Which runs of all. `since` and `until` bound when they were asked for, in Unix milliseconds."""
-
-    kind: str | None = None
-    state: State | None = None
-    schedule_id: str | None = None
-    name: str | None = None
-    label: tuple[str, str] | None = None
-    target: str | None = None
-    since_unix_ms: int | None = None
-    until_unix_ms: int | None = None
+from loadgen.service.store.tables import baselines, events
+from loadgen.service.wire.runs import RunDetail, RunRequest, RunView, Waiting
 
 
 class Runs:
@@ -64,10 +46,8 @@ class Runs:
 
         Raises Problem for what may not be, and for a key that was used for something else.
         """
-        if key is not None and not (0 < len(key) <= _LONGEST_KEY and key.isprintable()):
-            raise invalid(f"Idempotency-Key: expected up to {_LONGEST_KEY} printable characters")
-        print_of_it = _fingerprint(request)
-        if key is not None and (known := self._asked_before(principal, key, print_of_it)) is not None:
+        fingerprint = fingerprint_of(request)
+        if (known := self._asked_before(principal, key, fingerprint)) is not None:
             return known, False
         asked = asked_of(request)
         admitted = self.admitted(asked, limits)
@@ -76,10 +56,9 @@ class Runs:
             with self._database.write() as connection:
                 run_id = self.add(connection, request, asked, admitted, principal=principal)
                 if key is not None:
-                    self._remember(connection, principal, key, print_of_it, run_id)
+                    remember(connection, principal, key, fingerprint, run_id, self._clock.now_unix_ms())
         except IntegrityError:  # two at once with one key
-            known = None if key is None else self._asked_before(principal, key, print_of_it)
-            if known is None:
+            if (known := self._asked_before(principal, key, fingerprint)) is None:
                 raise
             return known, False
         self._hub.tell()
@@ -181,42 +160,9 @@ class Runs:
         return RunDetail(**view_of(row).model_dump(), waiting=waiting, progress=progress)
 
     def page(self, filters: Filters, *, before: str | None, limit: int) -> tuple[list[RunView], str | None]:
-        """The newest runs before that one, and the cursor of the page behind."""
-        wanted = [
-            column == value
-            for column, value in (
-                (runs.c.kind, filters.kind),
-                (runs.c.state, filters.state),
-                (runs.c.schedule_id, filters.schedule_id),
-            )
-            if value is not None
-        ]
-        if filters.name is not None:
-            wanted.append(runs.c.name.icontains(filters.name, autoescape=True))
-        if filters.label is not None:
-            name, value = filters.label
-            wanted.append(runs.c.labels[name].as_string() == value)
-        if filters.target is not None:
-            url, profile = (runs.c.target[name].as_string() for name in ("url", "profile"))
-            part = filters.target
-            wanted.append(url.icontains(part, autoescape=True) | profile.icontains(part, autoescape=True))
-        if filters.since_unix_ms is not None:
-            wanted.append(runs.c.created_unix_ms >= filters.since_unix_ms)
-        if filters.until_unix_ms is not None:
-            wanted.append(runs.c.created_unix_ms < filters.until_unix_ms)
+        """See `run_list.page`."""
         with self._database.read() as connection:
-            if before is not None:
-                last = connection.execute(select(runs.c.number).where(runs.c.id == before)).scalar_one_or_none()
-                if last is None:
-                    raise invalid("cursor: expected one that a page gave as next")
-                wanted.append(runs.c.number < last)
-            rows = (
-                connection.execute(select(runs).where(*wanted).order_by(runs.c.number.desc()).limit(limit + 1))
-                .mappings()
-                .all()
-            )
-        items = [view_of(dict(row)) for row in rows[:limit]]
-        return items, items[-1].id if len(rows) > limit else None
+            return page(connection, filters, before=before, limit=limit)
 
     def cancel(self, run_id: str) -> None:
         """Asks for a run's end. Raises Problem when there is no such run, or when it has ended."""
@@ -229,49 +175,17 @@ class Runs:
                 raise conflict(f"the run is {state} already")
         self._hub.tell()
 
-    def _asked_before(self, principal: str, key: str, fingerprint: str) -> str | None:
-        with self._database.read() as connection:
-            row = connection.execute(
-                select(idempotency.c.fingerprint, idempotency.c.resource_id).where(
-                    idempotency.c.principal == principal, idempotency.c.idempotency_key == key
-                )
-            ).one_or_none()
-        if row is None:
+    def _asked_before(self, principal: str, key: str | None, fingerprint: str) -> str | None:
+        if key is None:
             return None
-        if row.fingerprint != fingerprint:
-            raise invalid("Idempotency-Key: was used for another request")
-        return str(row.resource_id)
-
-    def _remember(self, connection: Connection, principal: str, key: str, fingerprint: str, run_id: str) -> None:
-        now = self._clock.now_unix_ms()
-        connection.execute(delete(idempotency).where(idempotency.c.created_unix_ms < now - _REMEMBERED_MS))
-        connection.execute(
-            insert(idempotency).values(
-                principal=principal,
-                idempotency_key=key,
-                fingerprint=fingerprint,
-                resource_id=run_id,
-                created_unix_ms=now,
-            )
-        )
+        with self._database.read() as connection:
+            return asked_before(connection, principal, key, fingerprint)
 
 
 def asked_of(request: RunRequest) -> Asked:
     """What a request asks for."""
     target = {} if request.target is None else request.target.model_dump(exclude_none=True)
     return Asked(kind=request.kind, target=target, options=request.options, time_limit_s=request.time_limit_s)
-
-
-def view_of(row: Mapping[str, Any]) -> RunView:
-    """A row as it is shown."""
-    shown = {name: row[name] for name in RunView.model_fields if name in row}
-    return RunView(
-        **shown,
-        created_at=rfc3339(row["created_unix_ms"]) or "",
-        started_at=rfc3339(row["started_unix_ms"]),
-        ended_at=rfc3339(row["ended_unix_ms"]),
-        cancel_asked_at=rfc3339(row["cancel_unix_ms"]),
-    )
 
 
 def results_in(folder: Path, row: Mapping[str, Any]) -> Path | None:
@@ -284,7 +198,3 @@ def results_in(folder: Path, row: Mapping[str, Any]) -> Path | None:
 def _asked_target(run: Mapping[str, Any]) -> dict[str, str]:
     target = dict(run["target"])
     return {"profile": target["profile"]} if "profile" in target else target
-
-
-def _fingerprint(request: Naming) -> str:
-    return sha256(json.dumps(request.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()

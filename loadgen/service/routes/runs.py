@@ -19,7 +19,8 @@ from loadgen.service.routes.common import (
     limits_of,
     problems,
 )
-from loadgen.service.runs import Filters, asked_of
+from loadgen.service.run_list import Filters
+from loadgen.service.runs import asked_of
 from loadgen.service.wire.common import Kind
 from loadgen.service.wire.runs import ExperimentRequest, RunDetail, RunPage, RunRequest
 

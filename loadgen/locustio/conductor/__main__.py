@@ -3,8 +3,10 @@
 import asyncio
 import sys
 from collections.abc import Callable
+from contextlib import closing
 
 from loadgen.adapters.prometheus.server import MetricsServer
+from loadgen.adapters.prometheus.upkeep import Upkeep
 from loadgen.locustio.conductor.conduct import Conductor, Current
 from loadgen.locustio.conductor.stopping import nothing, on_interrupt
 from loadgen.locustio.conductor.telling import Teller
@@ -24,14 +26,11 @@ async def conduct(host: str, port: int) -> None:
     """Serves metrics there and takes ladders until standard input ends."""
     tell, current = Teller(), Current()
     on_interrupt(nothing)
-    server = MetricsServer(current, host=host, port=port)
-    try:
+    with closing(MetricsServer(current, host=host, port=port)) as server, closing(Upkeep(current.take_in)):
         tell("ready", metrics=server.url)
         conductor = Conductor(tell, current)
         await _lines(conductor.take)
         await conductor.finish()
-    finally:
-        server.close()
 
 
 if __name__ == "__main__":

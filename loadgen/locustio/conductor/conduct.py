@@ -34,6 +34,10 @@ class Current:
         """Everything as it is now."""
         return self.monitor.families()
 
+    def take_in(self) -> None:
+        """Folds what has ended since the last time."""
+        self.monitor.take_in()
+
 
 class Conductor:
     """Runs one ladder after the other."""

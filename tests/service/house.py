@@ -79,8 +79,10 @@ def service(data: Path, *arguments: str, environment: dict[str, str] | None = No
     seen = b""
     while (found := _AT.search(seen)) is None:
         line = process.stderr.readline()
-        assert line, seen.decode()
         seen += line
+        if not line:
+            process.communicate()
+            raise AssertionError(seen.decode())
     log = (data.parent / f"{data.name}-service.log").open("ab")
     copying = subprocess.Popen(("cat",), stdin=process.stderr, stdout=log)
     house = House(process, found[1].decode())

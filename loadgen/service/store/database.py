@@ -17,6 +17,8 @@ from loadgen.core.errors import ConfigError, StoreError
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_MS = 10_000
 _PAUSE_S = 0.05
+_CONNECTIONS = 45
+"""Beyond the five that are kept: one for each thread that answers a request, and for those beside them."""
 _MIGRATION_LOCK = 7_046_029_254
 """Any number, as long as it is the same for every service on one PostgreSQL."""
 
@@ -106,7 +108,9 @@ def _engine(url: str) -> Engine:
 def _sqlite(url: URL) -> Engine:
     if url.database in (None, "", ":memory:"):
         raise ConfigError("--database: expected sqlite:///FILE; what is in memory would not survive a restart")
-    engine = create_engine(url, connect_args={"timeout": _BUSY_MS / 1000, "check_same_thread": False})
+    engine = create_engine(
+        url, connect_args={"timeout": _BUSY_MS / 1000, "check_same_thread": False}, max_overflow=_CONNECTIONS
+    )
 
     @event.listens_for(engine, "connect")
     def _set_up(connection: Any, _record: Any) -> None:
@@ -128,7 +132,7 @@ def _postgresql(url: URL) -> Engine:
     if url.drivername == "postgresql":
         url = url.set(drivername="postgresql+psycopg")
     try:
-        return create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": 10})
+        return create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": 10}, max_overflow=_CONNECTIONS)
     except ImportError:
         raise ConfigError("--database: PostgreSQL needs the extra: pip install 'loadgen[postgres]'") from None
 

@@ -3,8 +3,13 @@
 import re
 from typing import Any
 
+import pytest
 import yaml
+from pydantic import BaseModel
 
+from loadgen.options.locust import LocustOptions
+from loadgen.options.resolve import resolve
+from loadgen.options.serve import ServeOptions
 from loadgen.service.admission.admit import experiment_of, options_of
 from loadgen.service.wire.schedules import ScheduleRequest
 from tests.deploy.compose import MAIN, ROOT, all_services, services
@@ -15,6 +20,23 @@ POSTGRES = ROOT / "compose.postgres.yml"
 def servers_on_gpus() -> list[str]:
     """All that are not simulated."""
     return [name for name in all_services() if re.match(r"vllm-|gpu\d+-", name)]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("service", ServeOptions), ("locust-master", LocustOptions), ("locust-worker", LocustOptions)]
+)
+def test_a_command_is_read(name: str, options: type[BaseModel]) -> None:
+    """Its options, and those of its environment with the override, without a complaint."""
+    service = services("*", files=(MAIN, POSTGRES))[name]
+    given: dict[str, Any] = {}
+    for word in service["command"][1:]:
+        flag, equals, value = word.removeprefix("--").partition("=")
+        given.setdefault(flag.replace("-", "_"), []).append(value if equals else "true")
+    single = {key: values[0] if len(values) == 1 else values for key, values in given.items()}
+    found = resolve(options, single, environment=service.get("environment", {}))
+    if isinstance(found, ServeOptions):
+        assert str(found.database_file) == "/keys/database/url"
+        assert found.listens_beyond
 
 
 def mounts(service: dict[str, Any]) -> dict[str, tuple[str, bool]]:

@@ -224,6 +224,7 @@ def _arm(manifest: ExperimentManifest, folder: ExperimentFolder, planned: Planne
         label=planned.label,
         method=planned.method,
         draft_tokens=planned.draft_tokens,
+        gpus=planned.gpus,
         configuration=speculative_config(manifest.file["arms"][planned.of], planned.method, served),
     )
 

@@ -23,10 +23,11 @@ _DRIVES = (
     *("api_key_env", "scrape_interval", "gpu_metrics_url", "local_gpus"),
 )
 MAY_CHANGE = frozenset({*_JUDGES, *_DRIVES})
-"""Sections that may be another at a resume: what results are judged by, and how it is gone about. So may labels and
-folders of arms, which are not stored with it, and the place of the data."""
+"""Sections that may be another at a resume: what results are judged by, and how it is gone about. So may labels,
+GPUs and folders of arms, which are not stored with it, and the place of the data."""
 
 _OF_WORKLOAD = ("workload.", "load.", "level.", "endpoint ")
+_OF_REPORTS = ("label", "gpus")
 _PLACES = frozenset({"workload.trace", "workload.prompts"})
 
 
@@ -36,7 +37,8 @@ def resumed(manifest: ExperimentManifest, experiment: ExperimentFile, plan: Plan
     Raises ConfigError that says in what file or data are not what it was begun with, beyond what may change.
     """
     changes = list(_changes(manifest, experiment, plan, at))
-    refused = [each for each in changes if each.setting.partition(".")[0] not in MAY_CHANGE and not _is_label(each)]
+    free = [each for each in changes if each.setting.partition(".")[0] in MAY_CHANGE or _is_of_report(each, plan)]
+    refused = [each for each in changes if each not in free]
     if manifest.plan.digest == plan.digest:
         refused = [each for each in refused if each.setting not in _PLACES]
     said = [f"{each.setting} was {each.was!r} and is {each.now!r}" for each in refused]
@@ -79,12 +81,17 @@ def _changes(manifest: ExperimentManifest, experiment: ExperimentFile, plan: Pla
         if was != told and known:
             yield Change(setting=name, was=was, now=told, at=at)
     for before, after in zip(manifest.plan.arms, plan.arms, strict=False):
-        if before.of == before.name == after.name and before.label != after.label:
-            yield Change(setting=f"arms.{after.name}.label", was=before.label, now=after.label, at=at)
+        if before.of != before.name or before.name != after.name:
+            continue
+        for setting in _OF_REPORTS:
+            was, told = getattr(before, setting), getattr(after, setting)
+            if was != told:
+                yield Change(setting=f"arms.{after.name}.{setting}", was=was, now=told, at=at)
 
 
-def _is_label(change: Change) -> bool:
-    return change.setting.startswith("arms.") and change.setting.endswith(".label")
+def _is_of_report(change: Change, plan: Plan) -> bool:
+    """Whether it is nothing but how results of an arm are told."""
+    return change.setting in {f"arms.{arm.name}.{setting}" for arm in plan.arms for setting in _OF_REPORTS}
 
 
 def _is_of_workload(change: str) -> bool:

@@ -283,6 +283,28 @@ def test_a_simulated_server_is_told_in_the_words_of_sim(tmp_path: Path) -> None:
     assert (forced.acceptance, forced.acceptance_length, forced.seed) == (None, 4.0, 7)
 
 
+def test_arms_say_on_how_many_gpus_they_run(tmp_path: Path) -> None:
+    """Profiles and simulated servers know it, the others are told; on a CPU, and with steps of a given time, there are
+    none. It is how throughput is told and no part of what is measured."""
+    for text, gpus in (
+        ("{url: 'http://127.0.0.1:8000', gpus: 4}", 4),
+        ("{url: 'http://127.0.0.1:8000'}", None),
+        ("{command: 'serve --port {port}', gpus: 2}", 2),
+        ("{profile: llama-3.3-70b-baseline}", 4),
+        ("{profile: qwen3-0.6b-cpu-baseline}", None),
+        ("{sim: {gpus: 8}}", 8),
+        ("{sim: {step_time: 10ms}}", None),
+    ):
+        found = arm(text, tmp_path)
+        assert found.gpus_used == gpus, text
+        assert "gpus" not in found.stored(), text
+    told = experiment(FORCED.replace("    label: EAGLE-3\n", "    label: EAGLE-3\n    gpus: 4\n"), tmp_path)
+    assert [planned.gpus for planned in told.planned_arms()] == [None, 4, 4, 4, None]
+    for text in ("{profile: llama-3.3-70b-baseline, gpus: 4}", "{sim: {gpus: 8}, gpus: 8}"):
+        with pytest.raises(ConfigError, match=r"arms\.other\.gpus: this is for an arm with a command or a url"):
+            arm(text, tmp_path)
+
+
 def test_what_a_profile_of_the_simulator_says_is_part_of_what_is_measured(tmp_path: Path) -> None:
     """Its place is not: the same server from another folder is the same."""
     for folder in (tmp_path / "a", tmp_path / "b"):

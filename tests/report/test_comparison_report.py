@@ -630,6 +630,26 @@ def test_users_and_servers_are_drawn_against_each_other() -> None:
     assert max(value for value in chart.lines[1].values if value is not None) == pytest.approx(1000 / 9, rel=0.01)
 
 
+def test_users_are_drawn_against_each_gpu_where_every_arm_says_how_many_it_has() -> None:
+    """An arm on twice as many GPUs gives half as much for each of the same; without its number servers are drawn."""
+    runs = {replace(arm, gpus=gpus): ladder(arm, {1: 20.0, 4: 22.0}) for arm, gpus in ((BASELINE, 2), (EAGLE, 4))}
+    baseline, eagle = runs
+    found = compare("x", "concurrency", runs, baseline=baseline, expected={})
+    chart = pareto_chart(found)
+    assert (chart.title, chart.x_label) == (
+        "Speed for one user, against all that a GPU gives",
+        "output tokens/s per GPU",
+    )
+    rates = [level.output_tokens_per_s for arm in (found.baseline, *found.arms) for level in arm.levels]
+    assert list(chart.x) == sorted([rates[0] / 2, rates[1] / 2, rates[2] / 4, rates[3] / 4])
+    unknown = pareto_chart(replace(found, arms=(replace(found.arms[0], arm=replace(eagle, gpus=None)),)))
+    assert (unknown.title, unknown.x_label) == (
+        "Speed for one user, against all that a server gives",
+        "output tokens/s per server",
+    )
+    assert list(unknown.x) == sorted(rates)
+
+
 def test_charts_go_into_documents() -> None:
     """Well-formed SVG files that hold no script, with every line, its band and its label in them."""
     charts = document_charts(explained_arms())

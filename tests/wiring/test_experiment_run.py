@@ -456,12 +456,12 @@ def test_another_experiment_is_not_resumed(tmp_path: Path) -> None:
 
 
 def test_what_only_judges_may_change_at_a_resume(tmp_path: Path) -> None:
-    """Gates, objectives, price, labels and names of the new file are those that the report goes by, of all cells; it
-    says what was another at the beginning. What is not measured by but is not judged by either is refused by name."""
+    """Gates, objectives, price, labels, GPUs and names of the new file are what the report goes by, of all cells; it says
+    what was another at the beginning. What is not measured by but is not judged by either is refused by name."""
     given: dict[str, Any] = {"load": {"concurrency": [1]}}
     finished = run(experiment_file(tmp_path, **given, gates=["error_ratio > 50%"], slo={"ttft": "1us"}))
     folder = finished.folder
-    arms = {"baseline": little(), "other": little() | {"label": "The other"}}
+    arms = {"baseline": little(), "other": little() | {"label": "The other", "gpus": 2}}
     judging = {
         "gates": ["requests_per_s < 100x", "attainment_ratio < 1"],
         "slo": {"ttft": "60s"},
@@ -483,7 +483,9 @@ def test_what_only_judges_may_change_at_a_resume(tmp_path: Path) -> None:
         "gates was ['error_ratio > 50%'] and is ['requests_per_s < 100x', 'attainment_ratio < 1']",
         "price_per_hour was None and is 3.0",
         "arms.other.label was 'other' and is 'The other'",
+        "arms.other.gpus was None and is 2",
     ]
+    assert [arm.arm.gpus for arm in comparison.ladders] == [None, 2]
     assert watcher.lines[: len(told)] == told
     run(experiment_file(tmp_path, arms, **given, **judging), resume=folder.path)
     assert folder.load_manifest().changes == again.manifest.changes

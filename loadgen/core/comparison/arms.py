@@ -28,14 +28,16 @@ COMPARISON_SCHEMA = "loadgen.comparison/1"
 class Arm:
     """One way to serve: its `name` in cells and folders, its `label` for people.
 
-    `method` and `draft_tokens` are None without speculation, or where nobody says. `configuration` is how it was told
-    to speculate, in the engine's own words: keys beside those of draft lengths, as far as they are known.
+    `method` and `draft_tokens` are None without speculation, or where nobody says, `gpus` where nobody says on how many
+    the server runs. `configuration` is how it was told to speculate, in the engine's own words: keys beside those of
+    draft lengths, as far as they are known.
     """
 
     name: str
     label: str
     method: str | None = None
     draft_tokens: int | None = None
+    gpus: int | None = None
     configuration: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
@@ -136,7 +138,8 @@ class ArmsComparison:
     `noise` is how far it is from itself in each metric. Of the runs that were planned, those of `again` and forced ones
     included, `finished_runs` are there; None where nobody planned any.
     `choices` says what to run at each level, `schedules` how many tokens to draft at which batch size, by method.
-    `pareto` are the operating points that no other one beats. Costs are in the currency of `price_per_hour`.
+    `pareto` are the operating points that no other one beats, for each GPU where `per_gpu`. Costs are in the currency of
+    `price_per_hour`.
     `gates` are judged for every arm at every level.
     """
 
@@ -166,6 +169,11 @@ class ArmsComparison:
     def ladders(self) -> tuple[ArmLadder, ...]:
         """Of every arm, the baseline's first, its second start last."""
         return (self.baseline, *self.arms, *(() if self.again is None else (self.again,)))
+
+    @property
+    def per_gpu(self) -> bool:
+        """Whether throughput can be told for each GPU: of every arm it is known on how many it runs."""
+        return all(ladder.arm.gpus is not None for ladder in self.ladders)
 
     @property
     def complete(self) -> bool:

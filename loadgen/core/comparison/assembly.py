@@ -81,8 +81,8 @@ def compare(
     if again is not None:
         every_run.append(again[1])
     points = [
-        operating_point([run.cell for run in found])
-        for ran in runs.values()
+        operating_point([run.cell for run in found], gpus=arm.gpus)
+        for arm, ran in runs.items()
         for found in _by_level(ran).values()
         if _valid(found)
     ]

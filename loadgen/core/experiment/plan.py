@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from hashlib import sha256
 from itertools import chain
@@ -40,7 +40,8 @@ class PlannedArm:
 
     `name` is unique in the experiment and safe in a folder's name, `label` is for people, `of` names the arm of the
     experiment file whose server it is. `draft_tokens` and `method` as the file or the server's options say, None
-    without speculation. `forced_length` is the acceptance length of a forced arm, bonus token included.
+    without speculation. `forced_length` is the acceptance length of a forced arm, bonus token included. `gpus` that the
+    server runs on are None where nobody says, or where it runs on none.
     """
 
     name: str
@@ -50,31 +51,23 @@ class PlannedArm:
     method: str | None = None
     draft_tokens: int | None = None
     forced_length: int | None = None
+    gpus: int | None = None
 
     @property
     def again(self) -> "PlannedArm":
         """The same server once more, as an arm of its own."""
-        return PlannedArm(
-            name=f"{self.name}-again",
-            label=f"{self.label} again",
-            role=Role.AGAIN,
-            of=self.of,
-            method=self.method,
-            draft_tokens=self.draft_tokens,
-        )
+        return replace(self, name=f"{self.name}-again", label=f"{self.label} again", role=Role.AGAIN)
 
     @property
     def forced(self) -> tuple["PlannedArm", "PlannedArm"]:
         """Nothing accepted, which leaves the cost of drafting, and everything accepted, which no drafter can pass."""
         assert self.draft_tokens is not None
         nothing, everything = (
-            PlannedArm(
+            replace(
+                self,
                 name=f"{self.name}-forced-{length}",
                 label=f"{self.label}, {length} token{'' if length == 1 else 's'} a step",
                 role=Role.FORCED,
-                of=self.of,
-                method=self.method,
-                draft_tokens=self.draft_tokens,
                 forced_length=length,
             )
             for length in (1, self.draft_tokens + 1)

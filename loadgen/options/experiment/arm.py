@@ -11,7 +11,7 @@ from loadgen.adapters.http.destination import Destination
 from loadgen.adapters.servers.redaction import holds_secret, without_secrets
 from loadgen.adapters.yaml_file import FieldError
 from loadgen.core.errors import ConfigError
-from loadgen.options.experiment.profile import Launch, as_seen_from, image_of, with_profile
+from loadgen.options.experiment.profile import Launch, as_seen_from, gpus_of, image_of, with_profile
 from loadgen.options.experiment.section import DataFile, Section, Text, folder_of, nothing
 from loadgen.options.experiment.variables import check_environment, check_public, expanded, named_in, without_variables
 from loadgen.options.resolve import resolve
@@ -54,8 +54,9 @@ class ArmSection(Section):
     """One way to run the server: by a profile, at a running URL, by a command, or simulated.
 
     `${NAME}` in `url` and in the values of `env` stands for an environment variable; it is looked up when the server is
-    started and nowhere stored. `health` is the path that answers when the server is ready. An arm by profile also has
-    all that follows from it: the command or the options of the simulator, by `launch`.
+    started and nowhere stored. `health` is the path that answers when the server is ready, `gpus` says on how many GPUs
+    it runs. An arm by profile also has all that follows from it: the command or the options of the simulator, by
+    `launch`.
     """
 
     label: str | None = None
@@ -69,6 +70,7 @@ class ArmSection(Section):
     env: dict[str, Text] = Field(default_factory=dict)
     workdir: DataFile | None = None
     health: str | None = None
+    gpus: int | None = Field(None, gt=0)
     forced: ForcedSection | None = None
 
     @model_validator(mode="before")
@@ -105,6 +107,8 @@ class ArmSection(Section):
                 raise FieldError("this is for an arm with a command", name)
         if self.health is not None and self.command is None and self.url is None:
             raise FieldError("this is for an arm with a command or a url", "health")
+        if self.gpus is not None and (self.sim is not None or self.profile is not None):
+            raise FieldError("this is for an arm with a command or a url; profile and sim settle it", "gpus")
         if self.url is not None:
             self._check_url(self.url)
         if self.command is not None:
@@ -179,6 +183,14 @@ class ArmSection(Section):
         return options.method, None if options.method is None else options.tokens
 
     @property
+    def gpus_used(self) -> int | None:
+        """GPUs that the server runs on; None on a CPU, with a step time of its own, or where the file does not tell."""
+        if self.sim is not None:
+            options = self.sim_options()
+            return options.gpus if options.step_time is None else None
+        return self.gpus if self.profile is None else gpus_of(self.profile)
+
+    @property
     def server(self) -> ServerKind:
         """Which of the ways it is; a profile that is simulated is a simulated server."""
         if self.sim is not None:
@@ -186,11 +198,11 @@ class ArmSection(Section):
         return next(name for name in SERVER_KINDS if getattr(self, name) is not None)
 
     def stored(self) -> dict[str, Any]:
-        """What the file says of the server, without its label, place and secrets: for manifests and digests.
+        """What the file says of the server, without its label, place, GPUs and secrets: for manifests and digests.
 
         `${NAME}` stays as it is. A simulated server is told with all of its options, whatever profile they come from.
         """
-        told = self.model_dump(mode="json", exclude_defaults=True, exclude={"label", "workdir"})
+        told = self.model_dump(mode="json", exclude_defaults=True, exclude={"label", "workdir", "gpus"})
         if self.profile is not None:
             told["profile"] = Path(self.profile).name.removesuffix(".yaml")
             if self.launch == "compose":

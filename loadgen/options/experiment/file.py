@@ -193,6 +193,7 @@ class ExperimentFile(Section):
             of=name,
             method=method,
             draft_tokens=draft_tokens,
+            gpus=arm.gpus_used,
         )
 
     def _check_arms(self) -> None:

@@ -59,6 +59,11 @@ def price_per_hour(profiles: Iterable[str]) -> float | None:
     return prices.pop() if len(prices) == 1 else None
 
 
+def gpus_of(name: str) -> int | None:
+    """How many GPUs the server of a profile runs on; None on a CPU."""
+    return find_profile(name).profile.gpus or None
+
+
 def as_seen_from(folder: Path, name: str) -> str:
     """A profile as a file in `folder` names it: by path from there, or by name."""
     return str(folder / name) if is_path(name) else name

@@ -116,17 +116,17 @@ def time_charts(comparison: ArmsComparison) -> list[Chart]:
 
 
 def pareto_chart(comparison: ArmsComparison) -> Chart:
-    """What one user gets against what the server gives in all, a line an arm, its points the levels."""
-    everyone = _everyone(comparison)
+    """What one user gets against what a GPU gives in all, else the server, a line an arm, its points the levels."""
+    everyone, per_gpu = _everyone(comparison), comparison.per_gpu
     points = sorted(
-        (level.output_tokens_per_s, 1 / level.tpot_s, place)
+        (level.output_tokens_per_s / (ladder.arm.gpus or 1 if per_gpu else 1), 1 / level.tpot_s, place)
         for place, (_, ladder) in enumerate(everyone)
         for level in ladder.levels
         if level.output_tokens_per_s is not None and level.tpot_s is not None
     )
     return Chart(
         id="arms-pareto",
-        title="Speed for one user, against all that the server gives",
+        title=f"Speed for one user, against all that a {'GPU' if per_gpu else 'server'} gives",
         kind="plain",
         unit="tokens/s",
         x=tuple(point[0] for point in points),
@@ -134,7 +134,7 @@ def pareto_chart(comparison: ArmsComparison) -> Chart:
             replace(line, values=tuple(y if of == place else None for _, y, of in points))
             for place, (line, _) in enumerate(everyone)
         ),
-        x_label="output tokens/s in all",
+        x_label=f"output tokens/s per {'GPU' if per_gpu else 'server'}",
         height=300,
     )
 

@@ -22,6 +22,13 @@ def test_front_leaves_out_what_another_beats_in_both() -> None:
     assert pareto_front([]) == ()
 
 
+def test_a_front_is_of_each_gpu_where_all_say_how_many_they_have() -> None:
+    """Four GPUs that give twice as much in all give half as much each; one unknown number, and servers are compared."""
+    one, four = replace(point(60, 2000), gpu_tokens_per_s=2000), replace(point(50, 4000), gpu_tokens_per_s=1000)
+    assert pareto_front([one, four]) == (one,)
+    assert pareto_front([one, four, point(40, 1500)]) == (one, four)
+
+
 def test_point_is_of_mean_tpot_and_of_the_runs_own_rate() -> None:
     """Geometric means over the repeats; a request without TPOT is left out."""
     cells, _ = experiment(World(), np.random.default_rng(0), repeats=2, requests=20)
@@ -29,8 +36,12 @@ def test_point_is_of_mean_tpot_and_of_the_runs_own_rate() -> None:
         replace(with_column(cell, "tpot_s", np.array([tpot, tpot, np.nan])), rates={"output_tokens_per_s": rate})
         for cell, tpot, rate in zip(cells, (0.01, 0.04), (100.0, 400.0), strict=True)
     ]
-    found = operating_point(made)
+    found = operating_point(made, gpus=4)
     assert found is not None
+    assert found.gpu_tokens_per_s == pytest.approx(50)
+    unknown = operating_point(made)
+    assert unknown is not None
+    assert unknown.gpu_tokens_per_s is None
     assert (found.arm, found.level) == ("baseline", 8.0)
     assert found.user_tokens_per_s == pytest.approx(50)
     assert found.output_tokens_per_s == pytest.approx(200)

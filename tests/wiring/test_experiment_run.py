@@ -456,8 +456,8 @@ def test_another_experiment_is_not_resumed(tmp_path: Path) -> None:
 
 
 def test_what_only_judges_may_change_at_a_resume(tmp_path: Path) -> None:
-    """Gates, objectives, price, labels, GPUs and names of the new file are what the report goes by, of all cells; it says
-    what was another at the beginning. What is not measured by but is not judged by either is refused by name."""
+    """Gates, objectives, price, labels, GPUs and names of the new file are those that the report goes by, of all cells;
+    it says what was another at the beginning. What is not measured by but is not judged by either is refused by name."""
     given: dict[str, Any] = {"load": {"concurrency": [1]}}
     finished = run(experiment_file(tmp_path, **given, gates=["error_ratio > 50%"], slo={"ttft": "1us"}))
     folder = finished.folder

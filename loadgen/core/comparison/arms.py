@@ -138,8 +138,8 @@ class ArmsComparison:
     `noise` is how far it is from itself in each metric. Of the runs that were planned, those of `again` and forced ones
     included, `finished_runs` are there; None where nobody planned any.
     `choices` says what to run at each level, `schedules` how many tokens to draft at which batch size, by method.
-    `pareto` are the operating points that no other one beats, for each GPU where `per_gpu`. Costs are in the currency of
-    `price_per_hour`.
+    `pareto` are the operating points that no other one beats, for each GPU where `per_gpu`. Costs are in the currency
+    of `price_per_hour`.
     `gates` are judged for every arm at every level.
     """
 

@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Sequence
+from io import BytesIO
 from typing import Any
 
 import requests
@@ -14,6 +15,7 @@ from opentelemetry.sdk.metrics.export import MetricExportResult, MetricsData, Re
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from requests.adapters import HTTPAdapter
+from urllib3.exceptions import HTTPError
 
 from loadgen import __version__
 from loadgen.adapters.otlp.families import Family
@@ -21,7 +23,7 @@ from loadgen.adapters.otlp.points import Form, metrics
 
 # The exporter's log would go to the terminal, secrets of a header that is not well-formed included.
 logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
-_LONGEST_REASON = 120
+_LONGEST_REASON, _LONGEST_ANSWER = 120, 2**16
 
 
 class Collector:
@@ -44,7 +46,7 @@ class Collector:
         data = MetricsData([ResourceMetrics(resource=self._resource, scope_metrics=scopes, schema_url="")])
         self._outcome.fault = None
         sent = self._exporter.export(data) is MetricExportResult.SUCCESS
-        return None if sent else self._outcome.fault or "not sent"
+        return self._outcome.fault or (None if sent else "not sent")
 
     def close(self) -> None:
         """Gives connections back; a push under way is not tried again."""
@@ -62,19 +64,33 @@ def _resource() -> Resource:
 
 
 class _Outcome(HTTPAdapter):
-    """Sends, and keeps what became of the latest request; the exporter itself says no more than whether it failed."""
+    """Sends, and keeps what became of the latest request; the exporter itself says no more than whether it failed.
+
+    To the exporter a redirection, which it does not follow, is a success, and so is any page.
+    """
 
     fault: str | None = None
 
     def send(self, request: requests.PreparedRequest, *arguments: Any, **more: Any) -> requests.Response:
-        """Sends a request."""
+        """Sends a request. Of the answer, which may be endless, no more is read than a collector would say."""
         try:
             response = super().send(request, *arguments, **more)
-        except requests.RequestException as fault:
+            said = response.raw.read(_LONGEST_ANSWER)
+        except (requests.RequestException, HTTPError) as fault:
             self.fault = _reason(fault)
             raise
-        self.fault = None if response.ok else _printable(f"HTTP {response.status_code} {response.reason}")
+        response.raw.close()
+        response.raw = BytesIO(said)
+        self.fault = _fault_of(response)
         return response
+
+
+def _fault_of(response: requests.Response) -> str | None:
+    """Why an answer is no collector's that took the metrics."""
+    kind = response.headers.get("Content-Type", "")
+    if not 200 <= response.status_code < 300:
+        return _printable(f"HTTP {response.status_code} {response.reason}")
+    return "the answer is a page of HTML, not a collector's" if kind.lower().startswith("text/html") else None
 
 
 def _reason(fault: BaseException) -> str:
@@ -85,4 +101,4 @@ def _reason(fault: BaseException) -> str:
 
 
 def _printable(text: str) -> str:
-    return "".join(letter if letter.isprintable() else "?" for letter in text)[:_LONGEST_REASON]
+    return "".join(letter if letter.isprintable() else "?" for letter in text.strip())[:_LONGEST_REASON]

@@ -60,10 +60,11 @@ class Pusher:
         self._closing.set()
         self._thread.join(self._flush_s)
         late = self._thread.is_alive()
+        failed, pushed = self._failed + late, self._pushed  # before an end makes a fault of what is under way
         self._destination.close()
-        if self._failed or late:
+        if failed:
             last = "; the last state did not get there" if late else ""
-            self._tell(f"metrics: {self._failed} of {self._pushed} pushes to {self._url} failed{last}")
+            self._tell(f"metrics: {failed} of {pushed} pushes to {self._url} failed{last}")
 
     def _run(self) -> None:
         due_s = time.monotonic()

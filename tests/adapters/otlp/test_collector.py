@@ -2,6 +2,9 @@
 
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from threading import Thread
 
 import pytest
 
@@ -31,6 +34,29 @@ def push(url: str) -> str | None:
         collector.close()
 
 
+@contextmanager
+def endless(answer: str) -> Iterator[str]:
+    """The URL of a server that gives this beginning of an answer, and something more until its reader has gone."""
+
+    class Handler(StreamRequestHandler):
+        def handle(self) -> None:
+            while self.rfile.readline().strip():
+                pass
+            with suppress(OSError):
+                self.wfile.write(answer.encode())
+                while True:
+                    self.wfile.write(bytes(2**16))
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 def test_a_push_arrives(there: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     """With headers, compression and resource as OpenTelemetry's own variables say."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20key-of-a-test")
@@ -56,6 +82,29 @@ def test_a_refusal_is_said_by_its_status(there: Receiver) -> None:
     """In few words."""
     there.status = 401
     assert push(there.url) == "HTTP 401 Unauthorized"
+
+
+def test_a_redirection_is_no_success(there: Receiver) -> None:
+    """It is not followed, as keys in headers would go along; so nothing has arrived where it leads."""
+    there.status = 302
+    assert push(there.url) == "HTTP 302 Found"
+    assert len(there.pushes) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "fault"),
+    [
+        ("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>", "the answer is a page of HTML, not a collector's"),
+        ("HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\n\r\n", None),
+        ("HTTP/1.1 500 \x1b[31mBoom\r\n\r\n", "HTTP 500 ?[31mBoom"),
+        ("nothing of HTTP\r\n\r\n", "nothing of HTTP"),
+    ],
+)
+def test_an_answer_that_never_ends(answer: str, fault: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Is read no further than a collector's would be, and is judged by its beginning."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.5")
+    with endless(answer) as url:
+        assert push(url) == fault
 
 
 def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:

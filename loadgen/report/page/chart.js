@@ -78,7 +78,7 @@ const loadgenCharts = (() => {
     dated(1, "{HH}:{mm}:{ss}", "\n{D} {MMM} {YYYY}", "\n{D} {MMM}"),
   ];
   const ticks = (chart) => {
-    if (chart.kind === "date") return { size: 40, values: DATES };
+    if (chart.kind === "date") return { size: 40, space: 84, values: DATES };
     if (chart.kind === "quantile")
       return {
         splits: (u) => [0, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999].map((p) => -Math.log10(1 - p)).filter((x) => x <= u.scales.x.max),

@@ -53,12 +53,14 @@ const isTime = (metric) => /_s(\.|$)/.test(metric) && !/_per_s(\.|$)/.test(metri
 const shown = (metric, value) => (isTime(metric) ? milliseconds(value) : /_ratio$/.test(metric) ? percent(value) : number(value));
 const lowerIsBetter = (metric) => isTime(metric) || metric === "error_ratio";
 
-/** What the whole interval says; nothing without one. */
-const claim = (metric, { low, high }) => {
+const CLAIMS = { better: ["✓", "good"], worse: ["✗", "worse"], unclear: ["~", "per"] };
+
+/** What the whole interval says; nothing without one. `short` leaves the word to those who listen. */
+const claim = (metric, { low, high }, { short = false } = {}) => {
   if (low === null || high === null) return "";
-  if (low <= 1 && high >= 1) return el("span", { class: "per" }, "~ unclear");
-  const better = high < 1 === lowerIsBetter(metric);
-  return el("span", { class: better ? "good" : "worse" }, better ? "✓ better" : "✗ worse");
+  const word = low <= 1 && high >= 1 ? "unclear" : high < 1 === lowerIsBetter(metric) ? "better" : "worse";
+  const [mark, tone] = CLAIMS[word];
+  return el("span", { class: tone }, mark, " ", short ? el("span", { class: "unseen" }, word) : word);
 };
 
 const row = ([metric, pair]) => [
@@ -70,7 +72,7 @@ const row = ([metric, pair]) => [
   claim(metric, pair),
 ];
 
-const SHORT = ["ttft_s.p50", "tpot_s.p50", "e2el_s.p50", "output_tokens_per_s", "requests_per_s"];
+const SHORT = ["ttft_s.mean", "tpot_s.mean", "e2el_s.mean", "output_tokens_per_s", "requests_per_s"];
 
 /** The ratios of all levels of a ladder, or of all arms at them. */
 const ladder = (candidates) => {
@@ -78,14 +80,18 @@ const ladder = (candidates) => {
   const cell = (metric, pair) => {
     if (!pair || pair.ratio === null) return DASH;
     const within = pair.low === null ? "" : ` [${pair.low.toFixed(2)}, ${pair.high.toFixed(2)}]`;
-    return [`${pair.ratio.toFixed(2)}×${within} `, claim(metric, pair)];
+    return [`${pair.ratio.toFixed(2)}×${within} `, claim(metric, pair, { short: true })];
   };
   const rows = candidates.map((found) => [
     [foreign(found.arm ? `${found.arm} at ${found.at}` : found.at), found.valid === false && [" ", tag("invalid", "invalid")]],
     ...SHORT.map((metric) => cell(metric, found.metrics[metric])),
   ]);
   return [
-    el("p", { class: "caption" }, "Ratios to the baseline, with 95% intervals where there are requests enough."),
+    el(
+      "p",
+      { class: "caption" },
+      "Ratios to the baseline, with 95% intervals where there are requests enough: ✓ better, ✗ worse, ~ unclear.",
+    ),
     table("Ratios by level", columns, rows),
   ];
 };

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from loadgen.options.metrics import MetricsOptions
 from loadgen.service.admission.addresses import AllowList, literal_address
 from loadgen.service.admission.guard import check_connection
 from tests.service.conftest import Make, a_run, client_of
@@ -215,3 +216,24 @@ async def test_a_target_by_name(make: Make, nursery: Any) -> None:
         assert (await client.post("/v1/runs", json={**body, "target": {"profile": "../x"}})).status_code == 422
     services.supervisor.turn()
     assert nursery.latest.order.options["url"] == "http://10.0.0.7:8000"
+
+
+@pytest.mark.parametrize("name", ["../secret.txt", "/etc/passwd", "none.jsonl"])
+@pytest.mark.parametrize("option", ["trace", "prompts"])
+async def test_an_experiments_files_are_those_of_the_folder(make: Make, tmp_path: Path, name: str, option: str) -> None:
+    """What its file would find beside it, or anywhere, is not read here."""
+    (tmp_path / "secret.txt").write_text("secret")
+    workload = {option: name}
+    options = {**EXPERIMENT, "workload": workload, "arms": {"baseline": {"sim": {}}}}
+    async with client_of(make()) as client:
+        answer = await client.post("/v1/experiments", json={"options": options})
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["errors"][0]["pointer"] == f"/options/workload/{option}"
+
+
+async def test_metrics_and_traces_of_the_service_itself_are_not_for_requests(make: Make) -> None:
+    """No option lets a run listen on a port, or send its telemetry somewhere."""
+    async with client_of(make()) as client:
+        for name in MetricsOptions.model_fields:
+            answer = await client.post("/v1/runs", json=a_run(**{name: "x"}))
+            assert answer.json()["errors"][0]["pointer"] == f"/options/{name}"

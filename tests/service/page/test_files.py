@@ -1,5 +1,7 @@
 """The files of the page, without a browser: what is served, under which policy, and what the code never does."""
 
+import hashlib
+import json
 import re
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -91,6 +93,17 @@ def test_text_only_ever_becomes_text() -> None:
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc|\bstyle:", code
         ), name
+
+
+async def test_vendored_files_are_those_of_the_pinned_version(client: httpx2.AsyncClient) -> None:
+    """Nobody edited them by hand, and the licence is served with them."""
+    folder = PAGE.joinpath("vendor/js-yaml")
+    about = json.loads(folder.joinpath("VERSION.json").read_text())
+    assert set(about["sha256"]) == {"js-yaml.esm.min.mjs", "LICENSE"}
+    for name, digest in about["sha256"].items():
+        assert hashlib.sha256(folder.joinpath(name).read_bytes()).hexdigest() == digest
+    for address in ("/page/vendor/js-yaml-licence.txt", "/page/uPlot-licence.txt"):
+        assert "Permission is hereby granted" in (await client.get(address)).text
 
 
 def test_the_page_names_no_other_host() -> None:

@@ -3,6 +3,7 @@
 import signal
 import socket
 from collections.abc import Callable
+from types import FrameType
 
 import uvicorn
 
@@ -11,7 +12,7 @@ from loadgen.options.serve import ServeOptions
 from loadgen.service.admission.guard import guard_connections
 from loadgen.service.app import application
 from loadgen.service.logs import set_up_logs
-from loadgen.service.services import build
+from loadgen.service.services import Services, build
 
 _SHUTDOWN_S = 5
 _KEEP_ALIVE_S = 15
@@ -38,9 +39,23 @@ def serve(options: ServeOptions, *, listening: Callable[[str], None]) -> None:
     signal.signal(signal.SIGTERM, lambda *_: None)  # the server raises it once more when it has ended in order
     listening(f"http://{f'[{host}]' if ':' in host else host}:{port}")
     try:
-        uvicorn.Server(config).run(sockets=[sock])
+        _Server(config, services).run(sockets=[sock])
     finally:
         sock.close()
+
+
+class _Server(uvicorn.Server):
+    """One whose readers of events go at once when it is to end, rather than when they are cut off."""
+
+    def __init__(self, config: uvicorn.Config, services: Services) -> None:
+        super().__init__(config)
+        self._services = services
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal to stop."""
+        self._services.closing.set()
+        self._services.hub.tell()
+        super().handle_exit(sig, frame)
 
 
 def _bound(options: ServeOptions) -> socket.socket:

@@ -34,8 +34,8 @@ def main() -> None:
     if not begin(folder):
         return
     guard_connections(AllowList.parse(order.allowed_hosts))
-    threading.Thread(target=_stop_when_told, args=(orders,), name="orders", daemon=True).start()
     try:
+        threading.Thread(target=_stop_when_told, args=(orders,), name="orders", daemon=True).start()
         outcome = perform(order, teller)
     except KeyboardInterrupt:  # before anything could be stopped in order
         outcome = Outcome(exit_code=ExitCode.INTERRUPTED, message="stopped before the first request")

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +58,13 @@ class House:
 
     def child(self) -> int | None:
         """The process that measures, as the system knows it."""
-        out = subprocess.run(
-            ("ps", "-o", "pid=,args=", "--ppid", str(self.process.pid)), capture_output=True, check=False
-        ).stdout.decode()
-        return next((int(line.split()[0]) for line in out.splitlines() if "loadgen.service.child" in line), None)
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError):
+                if entry.name.isdigit() and b"loadgen.service.child" in (entry / "cmdline").read_bytes():
+                    parent = (entry / "stat").read_bytes().rpartition(b")")[2].split()[1]
+                    if int(parent) == self.process.pid:
+                        return int(entry.name)
+        return None
 
     def kill(self) -> None:
         """As a kernel that ran out of memory does."""

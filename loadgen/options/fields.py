@@ -29,8 +29,8 @@ def _json_object(value: Any) -> Any:
     if not isinstance(value, dict):
         raise ValueError(f'expected a JSON object such as {{"top_p": 0.9}}, got {type(value).__name__}')
     try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError) as error:  # a NaN, an infinity, or a date of YAML's
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError) as error:  # a NaN, an infinity, half a character, or a date of YAML's
         raise ValueError(f"expected what JSON can hold ({error})") from None
     return value
 
@@ -41,6 +41,15 @@ def _public(value: dict[str, Any]) -> dict[str, Any]:
         named = ".".join(map(str, keys))
         raise ValueError(f"{named}: a secret does not belong here, where it is stored; a key is given by api_key_env")
     return value
+
+
+def _sendable(text: str) -> str:
+    """What can stand in a request."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("expected UTF-8") from None
+    return text
 
 
 def _variable(name: str) -> str:
@@ -136,6 +145,7 @@ DURATION = BeforeValidator(_duration)
 DurationSeconds = Annotated[float, DURATION]
 JsonField = Annotated[dict[str, Any], BeforeValidator(_json_object)]
 PublicJson = Annotated[JsonField, AfterValidator(_public)]
+Sendable = Annotated[str, AfterValidator(_sendable)]
 VariableName = Annotated[str, AfterValidator(_variable)]
 Pairs = Annotated[dict[str, str], BeforeValidator(_pairs)]
 Headers = Annotated[dict[str, str], BeforeValidator(_headers)]

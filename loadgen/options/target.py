@@ -7,7 +7,7 @@ from pydantic import ConfigDict, model_validator
 
 from loadgen.adapters.yaml_file import YamlModel
 from loadgen.core.request import Endpoint
-from loadgen.options.fields import Headers, VariableName, option
+from loadgen.options.fields import Headers, Sendable, VariableName, option
 
 
 class TargetOptions(YamlModel):
@@ -19,7 +19,7 @@ class TargetOptions(YamlModel):
     endpoint: Endpoint = option(
         Endpoint.CHAT, "Route to use: chat, completions or responses.", panel="Target", metavar="ROUTE"
     )
-    model: str | None = option(None, "Model name. Default: the server's only model.", panel="Target")
+    model: Sendable | None = option(None, "Model name. Default: the server's only model.", panel="Target")
     engine: Literal["vllm", "sglang", "tensorrt-llm", "llamacpp"] | None = option(
         None,
         "Engine of the server. Default: what it says itself, which a gateway before it may hide.",

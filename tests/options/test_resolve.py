@@ -69,6 +69,8 @@ def test_strings_become_typed_values() -> None:
         ({"seed": "99999999999999999999999"}, r"--seed: .*less than 9223372036854775808"),
         ({"extra_body": '{"top_p": NaN}'}, r"--extra-body: expected what JSON can hold"),
         ({"extra_body": '{"a": {"b": [Infinity]}}'}, r"--extra-body: expected what JSON can hold"),
+        ({"extra_body": r'{"a": "\ud800"}'}, r"--extra-body: expected what JSON can hold"),
+        ({"model": "not\udcffutf-8"}, r"--model: expected UTF-8"),
         ({"request_rate": "inf"}, r"--request-rate: .*finite"),
         ({"request_rate": "5", "burstiness": "0"}, r"--burstiness: .*greater than or equal to 0.001"),
         ({"request_rate": "5", "burstiness": "nan"}, r"--burstiness: .*greater than or equal to 0.001"),

@@ -7,10 +7,13 @@ a script may, takes what `loadgen locust` was started with.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, get_args
 
 from pydantic.fields import FieldInfo
 
+from loadgen.adapters.http.destination import Destination
+from loadgen.adapters.profiles.files import is_path
 from loadgen.adapters.servers.redaction import holds_secret
 from loadgen.core.errors import ConfigError
 from loadgen.options.fields import DURATION
@@ -81,12 +84,15 @@ def options_from(form: Mapping[str, str], started_with: LocustOptions) -> Locust
         if text := form[name].strip():
             given[name] = _value(name, text)
     options = resolve(LocustOptions, given, environment={})
+    _check_files(options)
     if options.arm:
         comparison_of(options)
         return options
     if options.server_profile is not None:
         server_of(options)
-    ladder_of(options, url="http://started" if options.server_profile is not None else None)
+        ladder_of(options, url="http://started")
+    else:
+        Destination.from_url(ladder_of(options).url, headers=options.header)
     return options
 
 
@@ -96,6 +102,26 @@ def shown_url(options: LocustOptions) -> str:
     scheme, separator, rest = address.rpartition("://")
     authority, slash, path = rest.partition("/")
     return f"{scheme}{separator}{authority.rpartition('@')[2]}{slash}{path}"
+
+
+def _check_files(options: LocustOptions) -> None:
+    """What is no file, as a device, may have no end: reading it would end the page for everybody."""
+    profile = options.server_profile
+    files = {
+        "--prompts": options.prompts,
+        "--trace": options.trace,
+        "--server-profile": Path(profile) if profile is not None and is_path(profile) else None,
+    }
+    for flag, path in files.items():
+        if path is not None and not _is_file(path):
+            raise ConfigError(f"{flag}: expected a file, and {path} is none")
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name too long, or a folder that must not be looked into
+        return False
 
 
 def _value(name: str, text: str) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, Self
 from pydantic import ValidationError, model_validator
 from pydantic_core import to_jsonable_python
 
+from loadgen.adapters.servers.redaction import holds_secret
 from loadgen.core.analysis.ladder import DEFAULT_LADDER
 from loadgen.core.errors import ConfigError
 from loadgen.options.experiment import ArmSection, ExperimentFile
@@ -98,6 +99,10 @@ class LocustOptions(SweepOptions):
             raise ValueError(f"expected one kind of target, got {' and '.join(given)}")
         if len(self.arm) == 1:
             raise ValueError("--arm: expected two servers or more; one alone is given by --url")
+        if named := [name for name, url in self.arm.items() if holds_secret(url)]:
+            raise ValueError(
+                f"--arm: {', '.join(named)}: a secret does not belong here, where everybody sees it; give --api-key-env"
+            )
         if self.baseline is not None and self.baseline not in self.arm:
             raise ValueError(f"--baseline: expected the name of an arm, got {self.baseline!r}")
         if self.headless and not given and not self.worker:

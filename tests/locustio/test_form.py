@@ -48,8 +48,9 @@ def test_an_emptied_field_is_the_options_default_and_one_left_out_stays() -> Non
 
 def test_credentials_of_the_target_are_not_shown_and_not_lost() -> None:
     """The page has the address without them; sent back as it was, it is the whole again."""
-    before = started_with(url="http://user:secret@host:8000/v1?token=abc")
+    before = started_with(url="http://user:secret@host:8000/v1")
     assert shown_url(before) == "http://host:8000/v1"
+    assert shown_url(started_with(url="http://host:8000/v1?token=abc")) == "http://host:8000/v1"
     assert options_from(whole(before), before).url == before.url
     assert options_from(whole(before, host="http://other:1"), before).url == "http://other:1"
 
@@ -68,6 +69,11 @@ def test_a_script_can_say_more_than_the_page_asks() -> None:
         ({"host": "http://user:secret@h:1"}, "host: a secret does not belong here"),
         ({"host": URL, "arm": "a=http://x:1,b=http://y:2"}, "expected one kind of target"),
         ({"host": URL, "ignore_eos": "perhaps"}, "--ignore-eos: "),
+        ({"host": "localhost:8000"}, "base URL: expected http://host[:port]"),
+        ({"host": URL, "prompts": "/no/such/file"}, "--prompts: expected a file"),
+        ({"host": URL, "trace": "/dev/zero"}, "--trace: expected a file"),
+        ({"host": URL, "trace": "x" * 5000}, "--trace: expected a file"),
+        ({"server_profile": "/dev/zero"}, "--server-profile: expected a file"),
         ({"host": URL, "server_launch": "magic", "server_profile": ""}, "--server-launch: "),
         ({"arm": "a=http://x:1,b=http://y:2", "concurrency": "1", "duration": "2s"}, "level.duration"),
         ({"server_profile": "no-such-profile"}, "--server-profile: "),

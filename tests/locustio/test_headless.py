@@ -82,6 +82,21 @@ def test_a_server_is_started_from_its_profile(tmp_path: Path) -> None:
         pass
 
 
+def test_a_process_that_measures_and_does_not_hear_is_ended(truth: TruthServer, tmp_path: Path) -> None:
+    """By a third stop; nothing else would free the page."""
+    with swarm("--url", truth.url, "--out", tmp_path, "--quiet") as locust:
+        assert locust.post("swarm", concurrency="1", duration="60s")["success"]
+        locust.until(lambda state: state["progress"].get("ended", 0) > 0)
+        (conductor,) = descendants_of(locust.process.pid, "loadgen.locustio.conductor")
+        os.kill(conductor, signal.SIGSTOP)
+        for _ in range(2):
+            locust.post("stop")
+        assert locust.state["phase"] == "stopping"
+        locust.post("stop")
+        state = locust.until(lambda state: state["phase"] == "ended")
+        assert "ended with status -9" in state["ended"]["error"]
+
+
 def test_a_process_that_measures_and_dies_is_said_and_replaced(truth: TruthServer, tmp_path: Path) -> None:
     """What it had stored is there; the page lives, and the next ladder runs."""
     with swarm("--url", truth.url, "--out", tmp_path, "--quiet") as locust:

@@ -22,6 +22,7 @@ def options(**given: Any) -> LocustOptions:
         ({"url": URL, "arm": ARMS}, "expected one kind of target, got --url and --arm"),
         ({"arm": ARMS[:1]}, "--arm: expected two servers or more"),
         ({"arm": ARMS, "baseline": "medusa"}, "--baseline: expected the name of an arm, got 'medusa'"),
+        ({"arm": [ARMS[0], "b=http://u:secret@h:1"]}, "--arm: b: a secret does not belong here"),
         ({"headless": True}, "--headless needs --url, --server-profile or --arm"),
         ({"master": True, "worker": True}, "expected one of --master and --worker"),
         ({"worker": True, "processes": "2"}, "on another machine start each --worker"),

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 from zlib import crc32
 
+import gevent
 import pytest
 
 from loadgen import __version__
@@ -25,7 +26,8 @@ class Master:
         self.said: list[Mapping[str, Any]] = []
         self.listeners: dict[str, Callable[..., None]] = {}
         self.clients = SimpleNamespace(all=[])
-        self.greenlet = SimpleNamespace(spawn=lambda _: None)
+        self.loops: list[Callable[[], None]] = []
+        self.greenlet = SimpleNamespace(spawn=self.loops.append)
         self.workers = Workers(self, self, records=records, now_ns=lambda: self.now_ns)  # type: ignore[arg-type]
 
     def register_message(self, name: str, listener: Callable[..., None]) -> None:
@@ -111,6 +113,20 @@ def test_a_process_of_its_own_that_has_ended_is_missed_at_once(master: Master, t
     assert master.workers.usable() == ["other"]
 
 
+def test_shares_end_with_their_ladder(master: Master, tmp_path: Path) -> None:
+    """Who conducted it may have died without a word to them."""
+    for name in ("there", "gone"):
+        master.connect(name, machine=None)
+    master.workers.engage(["there", "gone"])
+    for level in (1, 2):
+        master.job("there", tmp_path / f"records.{level}", level=level)
+    master.job("gone", tmp_path / "records")
+    master.clients.all[1].state = "missing"
+    master.sent.clear()
+    master.workers.disband()
+    assert master.sent == [(messages.DO, {"level": level, "line": None}, "there") for level in (1, 2)]
+
+
 def test_records_are_written_where_the_job_said_and_nowhere_else(master: Master, tmp_path: Path) -> None:
     """Piece by piece, each answered; one that is damaged, out of order or of nobody's level is refused."""
     master.connect("w", machine=None)
@@ -125,6 +141,23 @@ def test_records_are_written_where_the_job_said_and_nowhere_else(master: Master,
     master.hear(messages.WHOLE, "w", level=1, size_bytes=6, sha256="")
     assert "not the one that was sent" in master.sent[-1][1]["wrong"]
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("records.0", b"abcdef")]
+
+
+def test_a_lost_worker_that_comes_back_adds_nothing(master: Master, tmp_path: Path) -> None:
+    """Its records are joined with the others' by then, and its level is over."""
+    master.connect("w", machine=None)
+    master.workers.engage(["w"])
+    master.job("w", tmp_path / "records.0")
+    assert master.piece("w", b"abc") is None
+    master.clients.all[0].state = "missing"
+    looking = gevent.spawn(master.loops[-1])
+    with gevent.Timeout(10):
+        while not master.said:
+            gevent.sleep(0.01)
+    looking.kill()
+    assert master.said == [{"do": "lost", "worker": "w"}]
+    assert "its worker was given up" in str(master.piece("w", b"def", offset=3))
+    assert (tmp_path / "records.0").read_bytes() == b"abc"
 
 
 def test_what_a_worker_says_is_heard_while_it_has_a_part(master: Master) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flask import Flask, jsonify
+from flask import Flask, jsonify, request
 from flask.testing import FlaskClient
 
 from loadgen.adapters.prometheus.monitor import Monitor
@@ -25,19 +25,26 @@ class Page:
         self.state, self.wrong = LadderState(), wrong
         self.forms: list[Mapping[str, str]] = []
         self.started: list[Mapping[str, str]] = []
+        self.insisted = 0
         app = Flask("page")
         app.add_url_rule("/", "index", view_func=lambda: "<html><body></body></html>")
         app.add_url_rule("/stats/requests", "stats", view_func=lambda: jsonify({"state": locust_state, "stats": []}))
         app.add_url_rule("/swarm", "swarm", view_func=self._swarm, methods=["POST"])
-        add_routes(app, self.state, workers=list, metrics_url=lambda: metrics_url, start=self._start)
+        app.add_url_rule("/stop", "stop", view_func=lambda: jsonify({"success": True}), methods=["POST"])
+        add_routes(
+            app, self.state, workers=list, metrics_url=lambda: metrics_url, start=self._start, insist=self._insist
+        )
         self.client: FlaskClient = app.test_client()
 
     def _start(self, form: Mapping[str, str]) -> str | None:
         self.started.append(form)
         return self.wrong
 
+    def _insist(self) -> None:
+        self.insisted += 1
+
     def _swarm(self) -> Any:
-        self.forms.append({})
+        self.forms.append(request.form.to_dict())
         return jsonify({"success": True})
 
 
@@ -68,6 +75,21 @@ def test_locusts_page_goes_on_asking_until_a_test_has_stopped() -> None:
     assert Page(locust_state="stopped").client.get("/stats/requests").json["state"] == "stopped"
 
 
+def test_who_stops_a_ladder_that_is_stopping_insists() -> None:
+    """Locust's page shows it as running, and keeps its button, until it has ended."""
+    page = Page(locust_state="stopped")
+    page.state.start()
+    page.client.post("/stop")
+    assert page.insisted == 0
+    page.state.stopping()
+    assert page.client.get("/stats/requests").json["state"] == "running"
+    assert page.client.post("/stop").json == {"success": True}
+    assert page.insisted == 1
+    page.state.take({"event": "ended", "code": 130, "interrupted": True})
+    page.client.post("/stop")
+    assert (page.insisted, page.client.get("/stats/requests").json["state"]) == (1, "stopped")
+
+
 def test_a_wrong_form_is_answered_as_locusts_page_shows_it() -> None:
     """And Locust never hears of it."""
     page = Page(wrong="--slo: expected METRIC=TIME pairs")
@@ -81,6 +103,13 @@ def test_a_right_one_starts_ours_and_then_locust() -> None:
     page = Page()
     assert page.client.post("/swarm", data={"slo": "ttft=1s"}).json == {"success": True}
     assert (page.started, len(page.forms)) == ([{"slo": "ttft=1s"}], 1)
+
+
+def test_what_stands_in_locusts_own_fields_does_not_matter() -> None:
+    """It would say that a number is none, and our ladder would run all the same."""
+    page = Page()
+    page.client.post("/swarm", data={"host": "http://a:1", "user_count": "x", "run_time": "soon", "concurrency": "1"})
+    assert page.forms == [{"host": "http://a:1", "concurrency": "1"}]
 
 
 def test_report_and_result_are_there_once_the_ladder_has_ended(tmp_path: Path) -> None:
@@ -110,6 +139,7 @@ def test_the_state_is_json_for_scripts() -> None:
 def test_metrics_are_those_of_the_process_that_measures(accept: str) -> None:
     """In the form that is asked for; without that process there are none."""
     assert Page().client.get("/metrics").status_code == 503
+    assert Page(metrics_url="http://127.0.0.1:1/metrics").client.get("/metrics").status_code == 503
     monitor = Monitor()
     monitor.tell({"command": "sweep", "run_id": "sweep-1", "version": "1"})
     server = MetricsServer(monitor, host="127.0.0.1", port=0)

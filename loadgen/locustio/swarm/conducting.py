@@ -15,6 +15,7 @@ from loadgen.core.errors import ExitCode, InternalError
 COMMAND = (sys.executable, "-m", "loadgen.locustio.conductor")
 _READY_S = 30.0
 _ENDING_S = 10.0
+_HEARD_STOPS = 2
 
 
 class Conductor:
@@ -24,7 +25,7 @@ class Conductor:
         self._heard, self._metrics = heard, metrics
         self._process: subprocess.Popen | None = None
         self._ready = Event()
-        self._under_way = False
+        self._under_way, self._stops = False, 0
         self.metrics_url: str | None = None
 
     def start(self) -> None:
@@ -46,7 +47,7 @@ class Conductor:
     def ladder(self, options: Mapping[str, Any], workers: list[str] | None = None) -> None:
         """Begins a ladder: here, or with these workers."""
         self.start()
-        self._under_way = True
+        self._under_way, self._stops = True, 0
         self.say({"do": "ladder", "options": options, "workers": workers})
 
     def say(self, wanted: Mapping[str, Any]) -> None:
@@ -59,9 +60,10 @@ class Conductor:
                 return
 
     def stop(self) -> None:
-        """Ends the ladder in order; a second time at once."""
+        """Ends the ladder in order; a second time at once; a third time with its process, which may not hear."""
         if self._under_way and self._process is not None:
-            self._process.send_signal(signal.SIGINT)
+            self._stops += 1
+            self._process.send_signal(signal.SIGINT if self._stops <= _HEARD_STOPS else signal.SIGKILL)
 
     def close(self) -> None:
         """Ends the process, in order where it lets itself be ended."""

@@ -93,6 +93,13 @@ class Workers:
         self._engaged = set(names)
         self._records.clear()
 
+    def disband(self) -> None:
+        """The ladder is over. A share that goes on, since who conducted it has died, ends."""
+        present = self._present()
+        for name, level in self._records:
+            if name in present:
+                self._runner.send_message(DO, {"level": level, "line": None}, client_id=name)
+
     def facts(self) -> list[dict[str, Any]]:
         """For the page: each worker, whether it is of this machine, how its clock goes (s), whether it is there."""
         return [
@@ -144,10 +151,10 @@ class Workers:
                 self._conductor.say({"do": "lost", "worker": name})
 
     def _rescue(self, name: str) -> None:
-        """Takes what a lost worker of this machine recorded and did not send any more."""
-        for (worker, level), carried in self._records.items():
-            folder = self._own / folder_name(worker, level)
-            if worker == name and folder in self._own.iterdir():
+        """Takes what a lost worker of this machine recorded and did not send any more; nothing that it sends later."""
+        for level in [level for worker, level in self._records if worker == name]:
+            carried, folder = self._records.pop((name, level)), self._own / folder_name(name, level)
+            if folder in self._own.iterdir():
                 gevent.sleep(_ENDING_S)  # the process that drove its share ends by itself, and writes what it has
                 try:
                     carried.complete(folder / carried.path.name)

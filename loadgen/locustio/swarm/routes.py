@@ -8,8 +8,10 @@ from typing import Any
 import urllib3
 from flask import Blueprint, Flask, Response, jsonify, request, send_file
 from locust.runners import STATE_RUNNING, STATE_STOPPING
+from werkzeug.datastructures import ImmutableMultiDict
 
 from loadgen import __version__
+from loadgen.locustio.form import FIELDS, HOST
 from loadgen.locustio.swarm.state import LadderState
 from loadgen.locustio.swarm.tables import level_rows
 
@@ -39,8 +41,12 @@ def add_routes(
     workers: Callable[[], list[dict[str, Any]]],
     metrics_url: Callable[[], str | None],
     start: Callable[[dict[str, str]], str | None],
+    insist: Callable[[], None],
 ) -> None:
-    """Adds them. `start` begins a ladder from a filled form and returns what is wrong with it, None for nothing."""
+    """Adds them. `start` begins a ladder from a filled form and returns what is wrong with it, None for nothing.
+
+    `insist` is for whoever stops a ladder that is stopping already, of which Locust would tell nobody.
+    """
     pages = Blueprint("loadgen", __name__, url_prefix=PREFIX)
 
     @pages.get("/")
@@ -87,19 +93,30 @@ def add_routes(
     @app.get("/metrics")
     def metrics() -> Response:
         url = metrics_url()
-        if url is None:
+        try:
+            if url is None:
+                raise urllib3.exceptions.HTTPError
+            accept = {"Accept": request.headers.get("Accept", "")}
+            answer = urllib3.request("GET", url, headers=accept, timeout=_METRICS_TIMEOUT_S, retries=False)
+        except urllib3.exceptions.HTTPError:
             return Response("the process that measures is not there\n", 503)
-        answer = urllib3.request(
-            "GET", url, headers={"Accept": request.headers.get("Accept", "")}, timeout=_METRICS_TIMEOUT_S
-        )
         return Response(answer.data, answer.status, content_type=answer.headers["Content-Type"])
 
     @app.before_request
     def begin() -> Response | None:
-        if request.method != "POST" or request.path != "/swarm":
+        if request.method != "POST":
+            return None
+        if request.path == "/stop" and state.phase == "stopping":
+            insist()
+        if request.path != "/swarm":
             return None
         wrong = start(request.form.to_dict())
-        return None if wrong is None else jsonify({"success": False, "message": wrong, "host": ""})
+        if wrong is not None:
+            return jsonify({"success": False, "message": wrong, "host": ""})
+        # Locust's own fields are unused, so nothing in them may have it refuse what has begun by now.
+        kept = [(name, value) for name, value in request.form.items() if name in (HOST, *FIELDS)]
+        request.form = ImmutableMultiDict(kept)
+        return None
 
     @app.after_request
     def add_ours(response: Response) -> Response:
@@ -107,7 +124,8 @@ def add_routes(
             response.set_data(response.get_data(as_text=True).replace("</body>", f"{_LINK}</body>"))
         elif request.path == "/stats/requests" and response.is_json:
             stats: dict[str, Any] = response.get_json()
-            if stats["state"] == STATE_STOPPING:  # Locust's page asks no more in that state, and would never leave it
+            # Locust's page asks no more in that state, and would never leave it. Its button is there to insist.
+            if stats["state"] == STATE_STOPPING or state.phase == "stopping":
                 stats["state"] = STATE_RUNNING
             stats["extended_stats"] = [{"key": "llm", "data": level_rows(state.rows)}]
             response.set_data(jsonify(stats).get_data())

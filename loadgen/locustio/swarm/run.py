@@ -124,7 +124,9 @@ class _Session:
         if self._workers is None:
             return None
         there, expected = len(self._workers.usable()), self._options.workers_expected
-        return None if there >= expected else f"expected {expected} workers, {there} of this version are connected"
+        return (
+            None if there >= expected else f"workers of this version that are ready: expected {expected}, got {there}"
+        )
 
     def _with_page(self) -> int:
         web = served(
@@ -134,6 +136,7 @@ class _Session:
             workers=lambda: [] if self._workers is None else self._workers.facts(),
             metrics_url=lambda: self._conductor.metrics_url,
             start=self._start,
+            insist=self._conductor.stop,
         )
         _say(f"Locust's page: {web_address(web)}")
         self._asked_to_end.wait()
@@ -151,12 +154,15 @@ class _Session:
             return missing
         try:
             options = options_from(form, self._options)
-            self._conductor.start()
-            self._over.clear()
-            self._state.start()
-            self._engage()
+        except LoadgenError as fault:
+            return str(fault)
+        self._over.clear()
+        self._state.start()  # before anything is waited for, so that nobody else begins meanwhile
+        self._engage()
+        try:
             self._conductor.ladder(options.given(), None if self._workers is None else self._engaged)
         except LoadgenError as fault:
+            self._heard({"event": "ended", "code": int(fault.exit_code), "interrupted": False, "error": str(fault)})
             return str(fault)
         return None
 
@@ -174,17 +180,20 @@ class _Session:
             add_counts(self._runner.stats, self._state.level["title"], event["counts"])
         self._state.take(event)
         if event["event"] == "ended":
+            if self._workers is not None:
+                self._workers.disband()
             self._environment.host = shown_url(self._options)
             self._over.set()
 
     def _stop_ladder(self, **_: object) -> None:
-        if self._state.busy:
+        if self._state.busy and self._state.phase != "stopping":
             self._state.stopping()
             self._conductor.stop()
 
     def _interrupt(self) -> None:
-        if self._state.busy:
-            self._stop_ladder()
+        if self._state.phase == "stopping":
+            self._conductor.stop()
+        self._stop_ladder()
         self._asked_to_end.set()
 
 

@@ -32,6 +32,7 @@ def served(
     workers: Callable[[], list[dict[str, Any]]],
     metrics_url: Callable[[], str | None],
     start: Callable[[dict[str, str]], str | None],
+    insist: Callable[[], None],
 ) -> WebUI:
     """The page, once it is served; its address is in `web_address`. The functions are those of `add_routes`.
 
@@ -44,7 +45,7 @@ def served(
     assert web.app is not None
     web.app.jinja_env.policies["json.dumps_kwargs"] = {"sort_keys": False}  # the form has an order
     guard(web.app, login=login, loopback=login is None)
-    add_routes(web.app, state, workers=workers, metrics_url=metrics_url, start=start)
+    add_routes(web.app, state, workers=workers, metrics_url=metrics_url, start=start, insist=insist)
     web.start()
     while web.server is None or not web.server.started:
         gevent.sleep(_LOOK_S)

@@ -31,6 +31,7 @@ SEARCH = (
     *("--slo", "ttft=200ms", "--slo-attainment", "0.5", "--start", "2", "--max", "16", "--precision", "0.5"),
     *("--num-requests", "20", "--settle", "0", "--warmup-requests", "8", "--allow-invalid", *SMALL),
 )
+SEARCH_IN_VAIN = ("--slo", "e2el=1ms", *SEARCH[2:])
 DAYS = 14
 DAY_S = 86_400
 OVER_S = 240.0
@@ -147,8 +148,9 @@ class Stage:
             self._watch("run", "--url", refusing, *few, "--allow-invalid", *STAY),
             self._watch("experiment run", str(file), *STAY),
             self._watch("capacity", "--url", slow, *SEARCH, *STAY),
+            self._watch("capacity", "--url", fast, *SEARCH_IN_VAIN, *STAY),
         ]
-        for url, last in zip(urls, (2, 1, 1, 4, None), strict=True):
+        for url, last in zip(urls, (2, 1, 1, 4, None, None), strict=True):
             wanted = "loadgen_capacity_verdict{" if last is None else "loadgen_level_measurement_valid{"
             until(lambda url=url, wanted=wanted, last=last: page(url)[1].decode().count(wanted) >= (last or 1))
 

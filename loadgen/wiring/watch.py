@@ -1,5 +1,6 @@
 """Metrics of a command while it runs: from its options to a page, and what tells its series apart."""
 
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -83,7 +84,7 @@ def watching(options: MetricsOptions, endpoint: Endpoint, tell: Callable[[str], 
 
 @contextmanager
 def _serving(options: MetricsOptions, monitor: Monitor, tell: Callable[[str], None]) -> Iterator[None]:
-    """The page, until the block is left and for the time that it is to stay, which an interrupt cuts short.
+    """The page, until the block is left and for the time that it is to stay, which SIGINT or SIGTERM cuts short.
 
     It does not stay when the block fails.
     """
@@ -95,11 +96,16 @@ def _serving(options: MetricsOptions, monitor: Monitor, tell: Callable[[str], No
         tell(f"metrics for Prometheus: {server.url}")
         yield
         if options.prometheus_linger:
+            before = signal.signal(
+                signal.SIGTERM, signal.default_int_handler
+            )  # the exit code is the result's either way
             try:
                 tell(f"metrics stay for {duration_text(options.prometheus_linger)}; Ctrl-C ends that")
                 time.sleep(options.prometheus_linger)
             except KeyboardInterrupt:
                 tell("metrics end")
+            finally:
+                signal.signal(signal.SIGTERM, before)
 
 
 def info_of(command: str, folder: Path) -> dict[str, str]:

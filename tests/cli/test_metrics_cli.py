@@ -68,7 +68,8 @@ def test_what_cannot_be_meant_is_refused(arguments: tuple[str, ...], said: str, 
     assert said in failed.stderr
 
 
-def test_an_interrupt_ends_the_stay_and_nothing_else(server: ChatServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_stay_and_nothing_else(server: ChatServer, tmp_path: Path, number: signal.Signals) -> None:
     """The result is out by then, and the exit code is the one that it had."""
     arguments = ("--url", server.url, "--num-requests", "2", "--out", str(tmp_path), "--no-progress")
     line = [sys.executable, "-m", "loadgen", "run", *arguments, "--prometheus-port", "0", "--prometheus-linger", "60s"]
@@ -77,7 +78,7 @@ def test_an_interrupt_ends_the_stay_and_nothing_else(server: ChatServer, tmp_pat
         for said in process.stderr:
             if said.startswith("metrics stay"):
                 break
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, last = process.communicate(timeout=20)
     assert (process.returncode, last) == (0, "metrics end\n")
     assert "saved in" in out

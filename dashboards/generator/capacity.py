@@ -196,6 +196,7 @@ def _history() -> list[Panel]:
             Query(expr=_in_step("capacity_verdict"), legend=_WHO),
             mappings=[_VERDICTS],
             interval=_INTERVAL,
+            height=8,
         ),
         _over_tests(
             "Requests a second at capacity",
@@ -214,7 +215,7 @@ def _levels() -> list[Panel]:
         ),
         table(
             "Levels tried",
-            "Attainment is good / due of the level's latest run; latencies are exact, from its records.",
+            "Of the level's latest run: attainment is good / due, not completed is (failed + dropped) / planned.",
             (
                 ("Attainment", "percentunit", latest("level_slo_attainment_ratio")),
                 ("Completed", "reqps", latest("level_request_rate_rps")),
@@ -223,5 +224,6 @@ def _levels() -> list[Panel]:
                 ("Valid", "bool_yes_no", latest("level_measurement_valid")),
             ),
             labels=COLUMNS,
+            height=10,
         ),
     ]

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -24,7 +25,7 @@ _ARMS: dict[str, tuple[str, ...]] = {
 }
 _OBJECTIVES = "ttft=500ms,tpot=20ms"
 _REQUESTS_BY_LEVEL = {1: 24, 4: 72, 16: 224}
-_TESTS, _FIRST_SLOW = 6, 5
+_TESTS, _FIRST_SLOW, _AT_ONCE = 6, 5, 12
 _SCRAPE_S = 2
 _DAY_S = 86_400
 
@@ -63,19 +64,22 @@ def speculation(folder: Path) -> Iterator[Source]:
 
 @contextmanager
 def capacity(folder: Path) -> Iterator[Source]:
-    """Searches for a capacity, made now one after the other, whose times are then spread over four weeks.
+    """Searches for a capacity, made now, whose times are then spread over four weeks.
 
-    The last one met a slower server.
+    Each has a server of its own, whose steps are so slow that several searches leave a machine idle; the last ones met
+    slower servers.
     """
-    ends = [time.time() - 28 * _DAY_S * (_TESTS - 1 - place) / _TESTS - 3600 for place in range(_TESTS)]
-    tests = []
-    for place, end_s in enumerate(ends):
-        until_s = ends[place + 1] if place + 1 < len(ends) else time.time()
-        for arm in ("baseline", "eagle3"):
-            out = folder / f"{arm}-{place}"
-            server = (*_ARMS[arm], "--step-time", _SLOW if place >= _FIRST_SLOW else _FAST, "--workload", "chat")
-            _search(out, server)
-            tests.append(Test(folder=next(out.iterdir()), end_s=end_s, until_s=until_s))
+    ends = [time.time() - 28 * _DAY_S * (_TESTS - place - 0.5) / _TESTS for place in range(_TESTS)]
+    whole = [(place, arm) for place in range(_TESTS) for arm in ("baseline", "eagle3")]
+
+    def test(place: int, arm: str) -> Test:
+        out = folder / f"{arm}-{place}"
+        _search(out, (*_ARMS[arm], "--step-time", _SLOW if place >= _FIRST_SLOW else _FAST, "--workload", "chat"))
+        until_s = ends[place + 1] if place + 1 < _TESTS else time.time()
+        return Test(folder=next(out.iterdir()), end_s=ends[place], until_s=until_s)
+
+    with ThreadPoolExecutor(_AT_ONCE) as searches:
+        tests = list(searches.map(test, *zip(*whole, strict=True)))
     store = folder / "store"
     blocks(tests, store / "data", folder)
     with prometheus(store, rules=_RULES) as running:

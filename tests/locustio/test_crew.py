@@ -6,7 +6,7 @@ import pytest
 
 from loadgen.core.errors import InternalError, TargetError
 from loadgen.locustio.conductor.crew import RemoteCrew
-from loadgen.wiring.workers.messages import Began, Start, encode
+from loadgen.wiring.workers.messages import Began, Failed, Start, encode
 from tests.locustio.test_ladder import Told
 
 
@@ -24,6 +24,15 @@ async def test_lines_go_to_the_worker_and_come_from_it() -> None:
     crew.deliver("a", line["level"], encode(Began(at_ns=3)).decode())
     assert await worker.hear() == Began(at_ns=3)
     assert await other.hear() == Began(at_ns=2)
+
+
+async def test_a_fault_names_its_worker() -> None:
+    """What it says of a file is of that machine."""
+    told = Told()
+    crew = RemoteCrew(("a",), told)
+    worker = await crew.start(0)
+    crew.deliver("a", worker.level, encode(Failed(kind="StoreError", message="disk full")).decode())
+    assert await worker.hear() == Failed(kind="StoreError", message="worker a: disk full")
 
 
 async def test_a_lost_worker_says_nothing_more_and_has_no_part_in_later_levels() -> None:

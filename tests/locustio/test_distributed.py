@@ -21,7 +21,7 @@ from loadgen.core.record import Outcome, RequestRecord
 from loadgen.core.request import Phase
 from loadgen.sim.script import Script
 from loadgen.sim.truth import TruthServer, spawn_truth_server
-from tests.locustio.swarms import LADDER_S, command, descendants_of
+from tests.locustio.swarms import LADDER_S, command, descendants_of, swarm
 
 pytestmark = pytest.mark.slow
 
@@ -144,6 +144,23 @@ def test_a_master_that_dies_takes_its_load_with_it(truth: TruthServer, tmp_path:
     assert len(truth.log().entries) == sent
     for worker in workers:
         os.kill(worker, signal.SIGKILL)
+
+
+def test_a_conductor_that_dies_takes_its_load_with_it(truth: TruthServer, tmp_path: Path) -> None:
+    """Its workers' shares end, and the same workers are there for the next ladder."""
+    shared = ("--processes", 2, "--master-port", 0, "--output-tokens", 8, "--quiet")
+    with swarm("--url", truth.url, "--out", tmp_path, *shared) as locust:
+        locust.until(lambda state: sum(worker["present"] for worker in state["workers"]) == 2)
+        wait_for(lambda: locust.post("swarm", concurrency="4", duration="90s")["success"])
+        locust.until(lambda state: state["progress"].get("ended", 0) > 5)
+        workers = descendants_of(locust.process.pid, "loadgen.locustio.swarm")
+        (conductor,) = descendants_of(locust.process.pid, "loadgen.locustio.conductor")
+        os.kill(conductor, signal.SIGKILL)
+        locust.until(lambda state: state["phase"] == "ended")
+        wait_for(lambda: not any(descendants_of(worker, "loadgen.wiring.workers") for worker in workers))
+        assert locust.post("swarm", concurrency="4", num_requests="20")["success"]
+        state = locust.until(lambda state: state["phase"] == "ended")
+        assert [row["requests"]["completed"] for row in state["rows"]] == [20]
 
 
 def wait_for(reached: Callable[[], bool]) -> None:

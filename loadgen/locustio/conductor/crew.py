@@ -1,18 +1,22 @@
 """Workers on other machines, whom the process that started this one speaks for, line by line."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from itertools import count
 
+import msgspec
+
 from loadgen.core.errors import InternalError, TargetError
 from loadgen.locustio.conductor.telling import Tell
-from loadgen.wiring.workers.messages import FromWorker, ToWorker, decode_from_worker, encode
+from loadgen.wiring.workers.messages import Failed, FromWorker, ToWorker, decode_from_worker, encode
 
 LEAD_NS = 500_000_000
 """From the moment at which all workers are ready to the first request: so long may the way to the last of them take."""
 
 _ENDING_S = 15.0
-_LEVELS = count(1)
+_LEVELS = count(time.time_ns())
+"""Numbers that no process gave before this one, which may have died with shares under way."""
 
 
 class RemoteWorker:
@@ -31,7 +35,10 @@ class RemoteWorker:
     async def hear(self) -> FromWorker | None:
         """What it says next; None when it says nothing more."""
         line = await self._heard.get()
-        return None if line is None else decode_from_worker(line)
+        message = None if line is None else decode_from_worker(line)
+        if isinstance(message, Failed):
+            return msgspec.structs.replace(message, message=f"worker {self.name}: {message.message}")
+        return message
 
     def kill(self) -> None:
         """Is given up: whatever it says from now on is not heard."""

@@ -167,7 +167,15 @@ class Worker:
         elif share is not None:
             share.do(line)
         elif (job := _job(line)) is not None:
+            self._begin(level, job)
+
+    def _begin(self, level: int, job: dict[str, Any]) -> None:
+        try:
             self._shares[level] = Share(self._runner, level, job)
+        except OSError as fault:  # no room for records, or no process: the level would wait for this worker for ever
+            failed = {"type": "failed", "kind": "StoreError", "message": str(fault)}
+            for line in (json.dumps(failed), None):
+                self._runner.send_message(SAY, {"level": level, "line": line})
 
     def _got(self, environment: Environment, msg: Message) -> None:
         share = self._shares.get(msg.data["level"])

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.adapters.prometheus.scraped import program
 from tests.dashboards.written import PROMETHEUS, RULE_FILES, rules
@@ -50,3 +51,11 @@ def test_alerts_tell_people_what_is_wrong() -> None:
         if "alert" in rule:
             assert rule["annotations"].keys() == {"summary", "description"}
             assert rule["labels"]["severity"] in ("warning", "critical")
+
+
+def test_what_stands_for_a_short_time_is_looked_at_often() -> None:
+    """Only what looks back over weeks has an interval of its own: a page may be gone before a longer one is over."""
+    groups = [group for path in RULE_FILES for group in yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]]
+    seldom = [rule for group in groups if "interval" in group for rule in group["rules"]]
+    assert seldom
+    assert all("28d" in rule["expr"] for rule in seldom)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from loadgen.adapters.imports import EXPORTS, read_export
 from loadgen.adapters.store.experiment_folder import ExperimentFolder
+from loadgen.adapters.store.files import is_file
 from loadgen.adapters.store.kinds import FolderKind, kind_of, unknown_folder
 from loadgen.adapters.store.run_folder import RunFolder
 from loadgen.adapters.store.search_folder import PROBES
@@ -45,7 +46,7 @@ def _ends(paths: Sequence[Path]) -> list[str]:
 
 def _read(path: Path) -> tuple[str, tuple[Side, ...]]:
     """Its name and its runs."""
-    if path.is_file():
+    if is_file(path):
         return path.name, read_export(path)
     match kind_of(path):
         case FolderKind.RUN:

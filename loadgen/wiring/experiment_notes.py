@@ -44,6 +44,17 @@ def change_notes(changes: Sequence[Change]) -> Iterator[str]:
         yield f"changed at a resume, {change.at}: {change.setting} was {change.was!r} and is {change.now!r}"
 
 
+def gpu_notes(plan: Plan) -> Iterator[str]:
+    """Arms that are known to run on another number of GPUs than the baseline."""
+    baseline = plan.baseline
+    for arm in plan.arms:
+        if arm.role is Role.COMPARED and baseline.gpus and arm.gpus and arm.gpus != baseline.gpus:
+            yield (
+                f"{arm.label} runs on {arm.gpus} GPUs, {baseline.label} on {baseline.gpus}: how their speeds differ is"
+                " not of speculation alone"
+            )
+
+
 def footing_words(found: Footing, arm: PlannedArm) -> Iterator[str]:
     """What people should know of an arm's footing."""
     if found.unverified:

@@ -19,6 +19,7 @@ from loadgen.core.units import duration_text
 from loadgen.options.experiment import ArmSection, ExperimentFile, ServerKind
 from loadgen.options.resolve import resolve
 from loadgen.options.sim import SimOptions
+from loadgen.wiring.experiment_notes import gpu_notes
 from loadgen.wiring.launch import start_words
 from loadgen.wiring.predict import modelled_server
 from loadgen.wiring.profiles import unequal_profiles
@@ -270,6 +271,7 @@ def _notes(experiment: ExperimentFile, plan: Plan, found: Estimate, facts: Trace
         if len(running) > 1 and experiment.servers == "one_at_a_time":
             yield f"{named}: these run all the time and all at once, whatever `servers` says"
     yield from unequal_profiles(experiment)
+    yield from gpu_notes(plan)
     yield from _on_counts(plan)
     yield from _on_gates(experiment, plan)
     most = max(level.load.num_requests or 0 for level in plan.levels)

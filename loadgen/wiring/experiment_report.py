@@ -32,6 +32,7 @@ from loadgen.wiring.experiment_notes import (
     empty_notes,
     floor_notes,
     footing_remarks,
+    gpu_notes,
     late_p99_s,
     length_notes,
     missing_notes,
@@ -107,6 +108,7 @@ def experiment_result(path: Path) -> ExperimentResult:
         raise StoreError(f"{path}: {plan.baseline.label}, which all is compared with, has no run")
     notes = [
         *simulation_notes(manifest, folder),
+        *gpu_notes(plan),
         *footing_remarks(folder, plan),
         *consequence_notes(folder, plan),
         *chain.from_iterable(length_notes(_of(found, mode), plan.baseline) for mode in found[plan.baseline].runs),

@@ -1,6 +1,6 @@
 """What may have changed since an experiment was begun, and what may not."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -74,7 +74,11 @@ def give_up_damaged(folder: ExperimentFolder, plan: Plan, *, at: str) -> Iterato
 
 def _changes(manifest: ExperimentManifest, experiment: ExperimentFile, plan: Plan, at: str) -> Iterator[Change]:
     """What an older version did not store is no change."""
-    then, now = _flat(manifest.file), _flat(msgspec.to_builtins(experiment.stored()))
+    before_it, after_it = manifest.file, msgspec.to_builtins(experiment.stored())
+    arms = [list(file["arms"]) for file in (before_it, after_it)]
+    if set(arms[0]) != set(arms[1]):
+        yield Change(setting="arms", was=arms[0], now=arms[1], at=at)
+    then, now = (_flat({**file, "arms": _of_both(file["arms"], arms)}) for file in (before_it, after_it))
     for name in dict.fromkeys((*then, *now)):
         was, told = then.get(name), now.get(name)
         known = name in then or name.partition(".")[0] in manifest.file
@@ -87,6 +91,11 @@ def _changes(manifest: ExperimentManifest, experiment: ExperimentFile, plan: Pla
             was, told = getattr(before, setting), getattr(after, setting)
             if was != told:
                 yield Change(setting=f"arms.{after.name}.{setting}", was=was, now=told, at=at)
+
+
+def _of_both(arms: Mapping[str, Any], names: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """Those that have the same name then and now: of another one all would be said to have changed."""
+    return {name: arm for name, arm in arms.items() if all(name in each for each in names)}
 
 
 def _is_of_report(change: Change, plan: Plan) -> bool:

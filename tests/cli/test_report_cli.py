@@ -229,6 +229,7 @@ def test_a_folder_of_results_leads_to_them(experiment: Path, stored: Path, ladde
         (ladder / "levels", f"is a part of the sweep {ladder}"),
         (stored.parent / "gone", "no such folder; expected a run, a sweep, a search for a capacity or an experiment"),
         (stored / "manifest.json", "found a file"),
+        (stored.parent / ("x" * 300), "cannot be read: File name too long"),
     ):
         for line in (["report", folder], ["export", folder, "--format", "csv"]):
             code, out, err = command(*line)

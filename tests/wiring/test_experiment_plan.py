@@ -164,6 +164,7 @@ def test_arms_say_how_their_servers_come_to_run(tmp_path: Path) -> None:
             "c1, c16: gate 'tpot_s.p99 > 1.05x' is held against much chance: its ratio takes 500 requests",
         ),
         ("600", "31", "c16: less than two requests for each slot"),
+        (f"{SIM}, method", "sim: {gpus: 2}, method", "eagle3 (k = 3) runs on 2 GPUs, baseline on 1: how their speeds"),
         (f"baseline: {{{SIM}}}", "baseline: {url: 'http://h'}", "baseline: what runs already is not started anew"),
         (
             f"{{{SIM}, m",

@@ -448,6 +448,9 @@ def test_another_experiment_is_not_resumed(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError, match=r"workload.max_tokens was 3 and is 4; repeats was 1 and is 2$"):
         run(changed, resume=finished.folder.path)
+    renamed = experiment_file(tmp_path, {"baseline": little(), "another": little()}, **given)
+    with pytest.raises(ConfigError, match=r"beside new ones: arms was \['baseline', 'other'\] and is .*'another'\]$"):
+        run(renamed, resume=finished.folder.path)
     same = experiment_file(tmp_path, **given, gates=["tpot_s.p50 > 2x"], timeout=60)
     assert run(same, resume=finished.folder.path).ends == finished.ends
     prompts.write_text('{"prompt": "one"}\n{"prompt": "three"}\n')
@@ -457,7 +460,7 @@ def test_another_experiment_is_not_resumed(tmp_path: Path) -> None:
 
 def test_what_only_judges_may_change_at_a_resume(tmp_path: Path) -> None:
     """Gates, objectives, price, labels, GPUs and names of the new file are those that the report goes by, of all cells;
-    it says what was another at the beginning. What is not measured by but is not judged by either is refused by name."""
+    it says what was another at the beginning. What neither measures nor judges is refused by name."""
     given: dict[str, Any] = {"load": {"concurrency": [1]}}
     finished = run(experiment_file(tmp_path, **given, gates=["error_ratio > 50%"], slo={"ttft": "1us"}))
     folder = finished.folder
@@ -486,6 +489,7 @@ def test_what_only_judges_may_change_at_a_resume(tmp_path: Path) -> None:
         "arms.other.gpus was None and is 2",
     ]
     assert [arm.arm.gpus for arm in comparison.ladders] == [None, 2]
+    assert not any("GPUs, " in note for note in comparison.notes), "of the baseline nobody says"
     assert watcher.lines[: len(told)] == told
     run(experiment_file(tmp_path, arms, **given, **judging), resume=folder.path)
     assert folder.load_manifest().changes == again.manifest.changes

@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import msgspec
 
-from loadgen.adapters.store.files import UNREADABLE, Scrubber, load_json, reason, save_json, sync_folder
+from loadgen.adapters.store.files import UNREADABLE, Scrubber, is_file, load_json, reason, save_json, sync_folder
 from loadgen.adapters.store.run_folder import MANIFEST, SUMMARY, RunFolder
 from loadgen.core.comparison.footing import Footing, Served
 from loadgen.core.comparison.losslessness import Sampling
@@ -210,7 +210,7 @@ class ExperimentFolder:
         return {
             name: end
             for name, end in self.ends().items()
-            if end.state is not CellState.FAILED and (self.path / CELLS / name / SUMMARY).is_file()
+            if end.state is not CellState.FAILED and is_file(self.path / CELLS / name / SUMMARY)
         }
 
     def note(self, end: CellEnd, *, secrets: tuple[str, ...] = ()) -> None:
@@ -239,7 +239,7 @@ class ExperimentFolder:
         """What is known of a sitting's server; no starts of one that has not begun."""
         path = self.path / CELLS / sitting.name / SITTING
         record = (
-            load_json(path, SittingRecord, SITTING_SCHEMA) if path.exists() else SittingRecord(sitting=sitting.name)
+            load_json(path, SittingRecord, SITTING_SCHEMA) if is_file(path) else SittingRecord(sitting=sitting.name)
         )
         for place, start in enumerate(record.starts):
             if not _is_instant(start.started_at):
@@ -331,4 +331,4 @@ def _is_instant(text: str) -> bool:
 
 def is_experiment(path: Path) -> bool:
     """Whether the folder is that of an experiment, finished or not."""
-    return (path / EXPERIMENT).is_file()
+    return is_file(path / EXPERIMENT)

@@ -160,6 +160,14 @@ def check_schema(content: bytes, schema: str, where: str) -> None:
         raise StoreError(f"{where}: schema {said} is newer than this version of Loadgen reads ({schema})")
 
 
+def is_file(path: Path) -> bool:
+    """Whether a file is there. Raises StoreError where the system does not say, such as in a folder closed to us."""
+    try:
+        return path.is_file()
+    except OSError as fault:
+        raise StoreError(f"{path}: cannot be read: {reason(fault)}") from fault
+
+
 def reason(fault: OSError) -> str:
     """What the system said, without the path, which the message names already."""
     return fault.strerror or str(fault)

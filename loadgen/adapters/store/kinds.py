@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from loadgen.adapters.store.experiment_folder import ExperimentFolder, is_experiment
+from loadgen.adapters.store.files import is_file
 from loadgen.adapters.store.run_folder import MANIFEST
 from loadgen.adapters.store.search_folder import is_search
 from loadgen.adapters.store.sweep_folder import is_sweep
@@ -36,7 +37,7 @@ def kind_of(path: Path) -> FolderKind | None:
         return FolderKind.SEARCH
     if is_sweep(path):
         return FolderKind.SWEEP
-    return FolderKind.RUN if (path / MANIFEST).is_file() else None
+    return FolderKind.RUN if is_file(path / MANIFEST) else None
 
 
 def open_experiment(path: Path) -> ExperimentFolder:

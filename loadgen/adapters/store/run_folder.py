@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
-from loadgen.adapters.store.files import Scrubber, load_json, reason, replace_file, save_json
+from loadgen.adapters.store.files import Scrubber, is_file, load_json, reason, replace_file, save_json
 from loadgen.adapters.store.parts import join, part_of, parts_of
 from loadgen.adapters.store.records import RecordReader, RecordWriter
 from loadgen.adapters.store.scrapes import ScrapeReader, ScrapeWriter
@@ -67,7 +67,7 @@ class RunFolder:
     @classmethod
     def open(cls, path: Path) -> "RunFolder":
         """The run stored there. Raises StoreError saying what was expected and what was found."""
-        if (path / MANIFEST).is_file():
+        if is_file(path / MANIFEST):
             return cls(path)
         if not path.exists():
             raise StoreError(f"{path}: no such run folder")

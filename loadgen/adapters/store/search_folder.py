@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from loadgen.adapters.store.files import Scrubber, reason, save_json
+from loadgen.adapters.store.files import Scrubber, is_file, reason, save_json
 from loadgen.adapters.store.run_folder import MANIFEST, RunFolder
 from loadgen.core.capacity.result import CapacityResult
 from loadgen.core.errors import StoreError
@@ -35,7 +35,7 @@ def probe_folders(search: Path) -> list[RunFolder]:
 
 def is_search(path: Path) -> bool:
     """Whether the folder is that of a search, finished or not."""
-    return (path / CAPACITY).is_file() or (path / PROBES).is_dir()
+    return is_file(path / CAPACITY) or (path / PROBES).is_dir()
 
 
 def save_capacity(path: Path, result: CapacityResult, *, secrets: tuple[str, ...] = ()) -> None:

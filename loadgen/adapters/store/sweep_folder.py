@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from loadgen.adapters.store.files import Scrubber, reason, save_json
+from loadgen.adapters.store.files import Scrubber, is_file, reason, save_json
 from loadgen.adapters.store.run_folder import MANIFEST, RunFolder
 from loadgen.core.errors import StoreError
 from loadgen.core.metrics.summary import Sweep
@@ -35,7 +35,7 @@ def level_folders(sweep: Path) -> list[RunFolder]:
 
 def is_sweep(path: Path) -> bool:
     """Whether the folder is that of a sweep, finished or not."""
-    return (path / SWEEP).is_file() or (path / LEVELS).is_dir()
+    return is_file(path / SWEEP) or (path / LEVELS).is_dir()
 
 
 def save_sweep(path: Path, sweep: Sweep, *, secrets: tuple[str, ...] = ()) -> None:

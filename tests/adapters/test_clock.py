@@ -119,12 +119,23 @@ def test_the_wall_clock_decides_no_instant() -> None:
 ANCHORS = {
     "adapters/clock.py": "the run's origin",
     "adapters/http/stamps.py": "kernel stamps, which are wall time",
+    "adapters/otlp/collector.py": "when a collector was told",
     "adapters/store/run_folder.py": "names of runs",
+    "locustio/conductor/crew.py": "numbers of levels that no process before had",
+    "locustio/swarm/master.py": "how far workers' clocks are from the master's",
+    "locustio/swarm/state.py": "when a level began and ended, for its page",
+    "locustio/swarm/tables.py": "Locust's own tables, which are by wall time",
+    "locustio/swarm/worker.py": "the same as for the master; and when Locust last heard of it, which is wall time",
+    "service/clock.py": "what the service does by the calendar",
+    "service/schedules/cron.py": "a schedule in words, which are the same at any time",
     "sim/server/vllm_statistics.py": "when a simulated process started, for its metrics page",
     "sim/truth.py": "the run's origin, in the known-truth server",
     "wiring/execute.py": "when the run ended, beside its origin",
     "wiring/experiment.py": "when the experiment was begun",
+    "wiring/push.py": "since when counts are told to a collector",
     "wiring/sittings.py": "when a server was started and a cell ended",
+    "wiring/watch.py": "when a search for a capacity ended, for its history",
+    "wiring/workers/child.py": "the run's origin, as a leader on another machine tells it",
 }
 
 

@@ -619,6 +619,12 @@ def test_captions_explain_the_columns_that_are_there() -> None:
     assert re.search(r"has no room for: [^.]*combined", narrow)
 
 
+def test_without_an_arm_nothing_is_asked_of_it() -> None:
+    """A baseline with itself, or arms that never came up: no heading with nothing beneath."""
+    alone = replace(explained_arms(), arms=(), choices=(), schedules=())
+    assert "Does it pay" not in comparison_text(alone) + comparison_html(alone)
+
+
 def test_users_and_servers_are_drawn_against_each_other() -> None:
     """A line an arm, each point a level: tokens a second for one user over tokens a second in all."""
     comparison = explained_arms()

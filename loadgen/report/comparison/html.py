@@ -131,7 +131,7 @@ def _part(comparison: ArmsComparison, place: int, *, alone: bool) -> tuple[str, 
     )
     why = (page.plots(lengths, "pair", table=False) if lengths else "") + tables
     sections = [
-        section("pays", "Does it pay", _conclusions(comparison)),
+        *([section("pays", "Does it pay", _conclusions(comparison))] if comparison.arms else []),
         *([section("gates", "Gates", _gates(comparison))] if comparison.gates else []),
         section("run", "What to run", _choices(comparison, named("Choices"))),
         section("speedup", "Speedup against the load", _speedups(speedup)),

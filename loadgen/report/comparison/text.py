@@ -41,7 +41,7 @@ def comparison_text(comparison: ArmsComparison, *, width: int = 100, color: bool
 
     parts: list[RenderableType] = [
         verdict_block(headline(comparison), printable(comparison.name), doubts(comparison), subtitle(comparison)),
-        text_parts.section("Does it pay", text_parts.facts(_conclusions(comparison))),
+        *([text_parts.section("Does it pay", text_parts.facts(_conclusions(comparison)))] if arms else []),
         *([text_parts.section("Gates", text_parts.facts(gates))] if (gates := gate_lines(comparison)) else []),
         _table("What to run", choice_table(comparison), room),
         text_parts.section("Speedup of TPOT over the baseline", table(arms, _speedup, claim_legend(comparison))),

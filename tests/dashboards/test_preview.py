@@ -35,8 +35,9 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Pic
 
 @pytest.mark.parametrize("name", BEFORE_S)
 def test_a_preview_shows_every_panel(name: str, pictures: dict[str, Picture]) -> None:
-    """None is without values, and the browser has nothing to object to."""
-    assert (list(pictures[name].empty), list(pictures[name].console)) == ([], [])
+    """None is without values or wider than its place, and the browser has nothing to object to."""
+    drawn = pictures[name]
+    assert (list(drawn.empty), list(drawn.cut), list(drawn.console)) == ([], [], [])
 
 
 @pytest.mark.parametrize("name", BEFORE_S)

@@ -34,7 +34,8 @@ def main() -> None:
             (options.into / f"dashboard-{name}.html").write_text(html, encoding="utf-8")
         shown = picture(html)
         (options.into / f"dashboard-{name}.png").write_bytes(shown.png)
-        for line in (*(f"no values: {title}" for title in shown.empty), *shown.console):
+        empty, cut = (f"no values: {title}" for title in shown.empty), (f"too wide: {title}" for title in shown.cut)
+        for line in (*empty, *cut, *shown.console):
             print(f"{name}: {line}", file=sys.stderr)
 
 

@@ -21,15 +21,18 @@ CAPTION = (
 )
 _FOLDER = Path(__file__).parent
 _UPLOT = resources.files("loadgen.report").joinpath("vendor/uplot")
+_CUT = "all => all.filter(each => each.scrollWidth > each.clientWidth).map(each => each.dataset.title)"
 _SIZE = {"width": 1400, "height": 900}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """A page as it was drawn: the PNG, the titles of panels without values, what the page's console says."""
+    """A page as it was drawn: the PNG, the titles of panels without values and of those that are cut off at their right
+    edge, what the page's console says."""
 
     png: bytes
     empty: Sequence[str]
+    cut: Sequence[str]
     console: Sequence[str]
 
 
@@ -56,9 +59,10 @@ def picture(html: str) -> Picture:
         shown.set_content(html)
         shown.wait_for_selector("html[data-drawn=yes]", state="attached")
         empty = shown.eval_on_selector_all("figure:has(.nothing)", "all => all.map(each => each.dataset.title)")
+        cut = shown.eval_on_selector_all("figure", _CUT)
         png = shown.screenshot(full_page=True)
         browser.close()
-    return Picture(png=_small(png), empty=empty, console=said)
+    return Picture(png=_small(png), empty=empty, cut=cut, console=said)
 
 
 def _small(png: bytes) -> bytes:

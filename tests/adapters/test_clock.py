@@ -123,7 +123,6 @@ ANCHORS = {
     "adapters/store/run_folder.py": "names of runs",
     "locustio/conductor/crew.py": "numbers of levels that no process before had",
     "locustio/swarm/master.py": "how far workers' clocks are from the master's",
-    "locustio/swarm/state.py": "when a level began and ended, for its page",
     "locustio/swarm/tables.py": "Locust's own tables, which are by wall time",
     "locustio/swarm/worker.py": "the same as for the master; and when Locust last heard of it, which is wall time",
     "service/clock.py": "what the service does by the calendar",

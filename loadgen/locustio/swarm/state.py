@@ -14,7 +14,7 @@ _MEASURED = ("rows", "charts", "verdict", "doubts", "knee")
 class LadderState:
     """Follows the events of the conductor. It is kept here, not in a browser, so that a reload loses nothing."""
 
-    def __init__(self, *, now_s: Callable[[], float] = time.time) -> None:
+    def __init__(self, *, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
         self.phase: Phase = "idle"
         self._clear()

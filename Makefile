@@ -41,9 +41,9 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
 lock: $(SETUP)
 	$(BIN)/python -m pip install --quiet uv
 	$(LOCK) --extra dev --extra parquet pyproject.toml -o requirements.lock
-	$(LOCK) --constraint requirements.lock pyproject.toml -o deploy/requirements.lock
-	$(LOCK) --constraint requirements.lock --extra service --extra postgres pyproject.toml -o deploy/service.lock
-	$(LOCK) --constraint requirements.lock --extra locust pyproject.toml -o deploy/locust.lock
+	$(LOCK) --constraint requirements.lock --extra otlp pyproject.toml -o deploy/requirements.lock
+	$(LOCK) --constraint requirements.lock --extra otlp --extra service --extra postgres pyproject.toml -o deploy/service.lock
+	$(LOCK) --constraint requirements.lock --extra otlp --extra locust pyproject.toml -o deploy/locust.lock
 	echo hatchling | $(LOCK) --constraint requirements.lock - -o deploy/build.lock
 
 clean:

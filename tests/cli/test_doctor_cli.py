@@ -72,6 +72,7 @@ def test_an_unreachable_target_ends_with_4_and_still_tells_why():
     assert "hunter2" not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_human_form_is_a_table_and_a_sentence():
     """Without --json there is a table, and the last line says how it stands."""
     with spawn_truth_server() as truth:

@@ -45,6 +45,7 @@ def test_a_run_pushes_its_last_state(server: ChatServer, collector: Receiver, tm
     assert not [path for path in done.folder.path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
 
 
+@pytest.mark.slow
 def test_a_sweep_pushes_completions_by_their_name(server: ChatServer, collector: Receiver, tmp_path: Path) -> None:
     """The base of the URL may have a path, as Prometheus' own receiver has it."""
     arguments = ("--url", server.url, "--concurrency", "1,2", "--num-requests", 2, "--no-progress", "--allow-invalid")

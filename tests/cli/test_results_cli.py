@@ -92,6 +92,7 @@ def test_one_ladder_has_one_text(server: ChatServer, tmp_path: Path) -> None:
     assert "10 requests or more" in done.summary["no_knee"]
 
 
+@pytest.mark.slow
 def test_a_refused_run_says_why_it_ended(tmp_path: Path) -> None:
     """All 401: the report says that the run was given up and after how many of how many requests."""
     with ChatServer(answer=(plain(b"no key", status="401 Unauthorized"),)) as server:

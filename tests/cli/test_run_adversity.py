@@ -72,6 +72,7 @@ def test_more_slots_than_descriptors_are_refused_before_any_load(server: TruthSe
     assert len(server.log().entries) == before
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_in_mid_run_is_loud_and_keeps_the_rest(server: TruthServer, tmp_path: Path) -> None:
     """No file may grow over 8 KiB: the run ends with the file and the reason, and what was stored is reported."""
 

@@ -115,6 +115,7 @@ def test_two_runs_send_different_prompts_and_one_seed_the_same(tmp_path: Path) -
     assert bodies[2] == bodies[3]
 
 
+@pytest.mark.slow
 def test_an_open_loop_keeps_its_rate_whatever_the_latency(tmp_path: Path) -> None:
     """40 a second with answers of 0.4 s: sent at the offered rate, about 16 in flight, without a cap."""
     with spawn_truth_server(Script(ttft_ms=400, gap_ms=0, tokens=1)) as slow:
@@ -128,6 +129,7 @@ def test_an_open_loop_keeps_its_rate_whatever_the_latency(tmp_path: Path) -> Non
     assert {b - a for a, b in itertools.pairwise(due) if a is not None and b is not None} == {25_000_000}
 
 
+@pytest.mark.slow
 def test_a_cap_is_said_and_not_held_against_the_client(tmp_path: Path) -> None:
     """Behind a cap of one, latency from due grows while TTFT does not; the verdict names the cap and stays valid."""
     with spawn_truth_server(Script(ttft_ms=100, gap_ms=0, tokens=1)) as slow:
@@ -161,6 +163,7 @@ def test_both_transports_take_both_streams(server: TruthServer, tmp_path: Path, 
     assert done.summary["client"]["timing_source"] in expected
 
 
+@pytest.mark.slow
 def test_speculative_streams_are_counted_in_tokens(server: TruthServer, tmp_path: Path) -> None:
     """Events of 1 and 3 tokens in turn: TPOT is by tokens, the gap between events is ICL, and there is no ITL."""
     extra = body(tokens=24, tokens_per_event=[1, 3], gap_ms=20)
@@ -342,6 +345,7 @@ def test_warm_up_is_recorded_and_not_counted(server: TruthServer, tmp_path: Path
     assert done.summary["latency"]["ttft_s"]["n"] == 10
 
 
+@pytest.mark.slow
 def test_an_objective_that_is_missed_is_exit_1(server: TruthServer, tmp_path: Path) -> None:
     """TTFT of 30 ms against a limit of 5 ms fails; against one of 500 ms passes; attainment is in the summary."""
     slo = ("--num-requests", 10, "--slo-attainment", 0.9, "--slo")
@@ -399,6 +403,7 @@ def test_an_interrupt_drains_saves_and_ends_with_130(server: TruthServer, tmp_pa
     assert folder.load_summary().interrupted
 
 
+@pytest.mark.slow
 def test_a_second_interrupt_ends_at_once(tmp_path: Path) -> None:
     """Answers of a minute: two signals end the run within seconds; what was in flight is cancelled, not lost."""
     with spawn_truth_server(Script(ttft_ms=20, gap_ms=1000, tokens=60)) as slow:
@@ -415,6 +420,7 @@ def test_a_second_interrupt_ends_at_once(tmp_path: Path) -> None:
     assert json.loads(stdout)["requests"]["cancelled"] == 3
 
 
+@pytest.mark.slow
 def test_a_killed_run_keeps_every_record_up_to_the_kill(server: TruthServer, tmp_path: Path) -> None:
     """SIGKILL in the middle: all that had ended is readable, and `report` renders it as a run that was cut off."""
     process = begin(server, tmp_path, "--concurrency", 8, "--num-requests", 100_000)

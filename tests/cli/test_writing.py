@@ -39,6 +39,7 @@ def call(*arguments: object, stdout: int, stderr: int) -> "subprocess.CompletedP
     return subprocess.run(line, stdout=stdout, stderr=stderr, timeout=60, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [(), ("--json",)])
 @pytest.mark.parametrize(
     ("command", "load"),
@@ -80,6 +81,7 @@ def test_other_commands_whose_output_nobody_reads(server: ChatServer, tmp_path: 
         assert (done.returncode, done.stderr) == (0, b""), command
 
 
+@pytest.mark.slow
 def test_a_full_disk_behind_stdout_is_said(server: ChatServer, tmp_path: Path) -> None:
     """Lost output is an error, unlike output that nobody wanted."""
     run = loadgen("run", "--url", server.url, "--num-requests", 4, out=tmp_path / "runs")

@@ -25,6 +25,8 @@ from loadgen.wiring.experiment_report import experiment_result
 from tests.cli.commands import ChatServer
 from tests.wiring.experiments import Watcher, asked, begun, experiment_file, little, run, tree
 
+pytestmark = pytest.mark.slow
+
 
 def states(finished: FinishedExperiment) -> dict[str, str]:
     return {name: end.state.value for name, end in finished.ends.items()}
@@ -219,7 +221,6 @@ def killed(path: Path, hang: Path) -> None:
     hang.unlink()
 
 
-@pytest.mark.slow
 def test_a_killed_experiment_is_resumed(tmp_path: Path) -> None:
     """What was finished stays, what was not is run again beside what it left, with the requests that it should have
     had; in the end all is there that an unbroken run leaves."""
@@ -271,7 +272,6 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
     assert finished.folder.sitting(other).starts == ()
 
 
-@pytest.mark.slow
 def test_a_level_waits_until_the_server_is_idle(tmp_path: Path) -> None:
     """What an earlier one left running there would be measured with it."""
     busy = tmp_path / "busy"
@@ -288,7 +288,6 @@ def test_a_level_waits_until_the_server_is_idle(tmp_path: Path) -> None:
     assert found == [True, False, False, False]
 
 
-@pytest.mark.slow
 def test_a_server_that_dies(tmp_path: Path) -> None:
     """Its cells have failed, with the end of its log; what comes after it is measured. Resumed, they are run again."""
     die = tmp_path / "die"
@@ -402,7 +401,6 @@ def test_unequal_servers_are_refused(tmp_path: Path) -> None:
     assert [each.setting for each in footing.of(Standing.UNEQUAL)] == ["dtype", "vllm_config.model_config.dtype"]
 
 
-@pytest.mark.slow
 def test_servers_together_that_cannot_forget_under_rates(tmp_path: Path) -> None:
     """All of a repeat are up before the first is sent anything, and stay up to its end. Each cell has a salt of its
     own, so that no cache carries over."""
@@ -513,7 +511,6 @@ def test_what_will_not_be_run(tmp_path: Path) -> None:
         run(lost, over_budget=True)
 
 
-@pytest.mark.slow
 def test_simulated_servers_stand_on_equal_footing(tmp_path: Path) -> None:
     """A speculative arm, its forced runs and the baseline once more, in the words of either engine.
 

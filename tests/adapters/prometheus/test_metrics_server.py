@@ -54,6 +54,7 @@ def test_one_connection_serves_many_scrapes(server: MetricsServer) -> None:
     connection.close()
 
 
+@pytest.mark.slow
 def test_readers_are_bounded(server: MetricsServer) -> None:
     """The seventeenth is turned away, and has a place again once another one has gone."""
     address = urlsplit(server.url)

@@ -66,6 +66,7 @@ def received(server: TruthServer, prefix: str) -> Counter[str]:
     return Counter(entry.request_id for entry in server.log().entries if entry.request_id.startswith(prefix))
 
 
+@pytest.mark.slow
 def test_two_workers_send_what_one_process_sends(server: TruthServer, tmp_path: Path) -> None:
     """The same requests at the same instants of the plan, each of them once; totals and percentiles are those of all
     records, and the folder is like any other.

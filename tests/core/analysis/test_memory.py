@@ -6,7 +6,7 @@ import sys
 import pytest
 
 RUN = """
-import resource
+import re, resource, sys
 from dataclasses import replace
 from tests.core.analysis.factory import answered, manifest
 from loadgen.core.analysis.analyse import analyse
@@ -26,7 +26,10 @@ def records():
 summary = analyse(records, manifest(slo={"ttft_s": 1.0})).summary
 assert summary.tokens.output == REQUESTS * TOKENS
 assert summary.latency.icl_s.n == REQUESTS * (TOKENS - 1)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+if sys.platform == "darwin":
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+else:  # where ru_maxrss begins with the peak of the process that started this one
+    print(int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 2**10)
 """
 
 
@@ -34,5 +37,4 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 def test_ten_million_events_stay_under_300_mb() -> None:
     """Peak resident memory of a fresh process that analyses 10 million token events, made one record at a time."""
     done = subprocess.run([sys.executable, "-c", RUN], capture_output=True, text=True, check=True, timeout=300)
-    peak_mb = int(done.stdout) / (1024 * 1024 if sys.platform == "darwin" else 1024)
-    assert peak_mb < 300
+    assert float(done.stdout) < 300

@@ -15,7 +15,7 @@ from tests.service.house import House, service
 
 KEY = made_up()
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
-EXAMPLES = int(os.environ.get("LOADGEN_CONTRACT_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("LOADGEN_CONTRACT_EXAMPLES", "10"))
 
 
 async def test_every_operation_is_described(client: httpx2.AsyncClient) -> None:

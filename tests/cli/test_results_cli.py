@@ -67,6 +67,7 @@ def test_gates_of_a_ladder(tmp_path: Path) -> None:
         assert (done.code, done.stderr) == (code, said)
 
 
+@pytest.mark.slow
 def test_one_result_has_one_text(server: ChatServer, tmp_path: Path) -> None:
     """summary.json, `run --json`, `report --json` and `export --format json` are the same bytes."""
     done = loadgen("run", "--url", server.url, "--num-requests", 4, "--json", "--name", "é", out=tmp_path / "runs")

@@ -91,6 +91,7 @@ def test_a_run_reports_what_the_server_did(server: TruthServer, tmp_path: Path) 
     assert summary["load"]["seed"] == done.folder.load_manifest().load.seed
 
 
+@pytest.mark.slow
 def test_report_and_run_give_the_same_numbers(server: TruthServer, tmp_path: Path) -> None:
     """`loadgen report` renders from manifest and records alone, and agrees with summary.json to the last digit."""
     done = run(server, tmp_path, "--concurrency", 2, "--num-requests", 20, "--warmup-requests", 4)
@@ -152,6 +153,7 @@ def test_two_hundred_and_forty_requests_are_really_in_flight(tmp_path: Path) -> 
     assert done.summary["latency"]["e2el_s"]["max"] < 2.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["native", "httpx"])
 @pytest.mark.parametrize("endpoint", ["chat", "completions"])
 def test_both_transports_take_both_streams(server: TruthServer, tmp_path: Path, transport: str, endpoint: str) -> None:
@@ -450,6 +452,7 @@ def test_a_folder_that_cannot_be_written_is_said_before_any_load(server: TruthSe
     assert len(server.log().entries) == before
 
 
+@pytest.mark.slow
 def test_a_sweep_has_one_summary_a_level(server: TruthServer, tmp_path: Path) -> None:
     """Levels 1, 2 and 4: a run folder each, exact peaks, no prompt of one level in another, sweep.json as printed."""
     arguments = ("--url", server.url, "--concurrency", "1,2,4", "--num-requests", 12, "--settle", "0s")

@@ -1,15 +1,23 @@
 """Comparisons made up for the report tests."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
-from loadgen.core.comparison.arms import Arm, ArmRun, ArmsComparison, Expectation
+from loadgen.core.comparison.arms import Arm, ArmLadder, ArmRun, ArmsComparison, Expectation
 from loadgen.core.comparison.assembly import compare
 from loadgen.core.comparison.losslessness import Agreement, Losslessness, Sampling
 from loadgen.core.metrics.summary import Finding, RequestTimes, Speculation, Verdict
 from loadgen.core.server.configuration import ServerConfiguration
 from loadgen.core.simulation.prediction import Bounds, CombinedBound
 from tests.core.comparison.ladders import BASELINE, EAGLE, ladder
+
+
+def against(arm_ms: Mapping[int, float], baseline_ms: Mapping[int, float], *, spread: float = 0.002) -> ArmLadder:
+    """EAGLE of these TPOTs against a baseline of those."""
+    runs = {BASELINE: ladder(BASELINE, baseline_ms, spread=0.002), EAGLE: ladder(EAGLE, arm_ms, spread=spread)}
+    (arm,) = compare("x", "concurrency", runs, baseline=BASELINE, expected={}).arms
+    return arm
 
 
 @cache

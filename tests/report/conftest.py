@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from loadgen.core.analysis.analyse import analyse
+from loadgen.core.comparison.arms import ArmsComparison
 from loadgen.core.metrics.summary import Analysis, Summary, Sweep
 from loadgen.core.record import RequestRecord
 from loadgen.core.run import RunManifest
 from loadgen.core.simulation.prediction import Prediction
 from tests.report.browser import Browser
+from tests.report.comparisons import three_arms
 from tests.report.golden import Golden
 from tests.report.made.ladders import hostile_ladder, ladder, level_summary
 from tests.report.made.predictions import eagle_prediction
@@ -26,6 +28,12 @@ from tests.report.made.text import HOSTILE
 def prediction() -> Prediction:
     """EAGLE with three draft tokens on mathematics, more of it than memory holds at the last level, two GPUs."""
     return eagle_prediction()
+
+
+@pytest.fixture
+def comparison() -> ArmsComparison:
+    """One arm that pays throughout, one that stops paying, one that never pays."""
+    return three_arms()
 
 
 @pytest.fixture

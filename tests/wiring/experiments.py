@@ -1,6 +1,7 @@
 """Experiments on servers that are up in no time, and what they leave."""
 
 import asyncio
+import json
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -82,6 +83,21 @@ def begun(path: Path) -> ExperimentFolder:
     """The folder of an experiment that was begun beside its file."""
     (found,) = (path.parent / "out").iterdir()
     return ExperimentFolder.open(found)
+
+
+def states(finished: FinishedExperiment) -> dict[str, str]:
+    """How each cell ended, by its name."""
+    return {name: end.state.value for name, end in finished.ends.items()}
+
+
+def manifests(folder: ExperimentFolder) -> dict[str, dict[str, Any]]:
+    """Of each cell, as it stands in its file."""
+    found = (folder.path / CELLS).glob("*/c*/manifest.json")
+    return {
+        str(path.parent.relative_to(folder.path / CELLS)): json.loads(path.read_text())
+        for path in found
+        if ".unfinished-" not in str(path)
+    }
 
 
 def asked(folder: ExperimentFolder, sitting: str) -> list[str]:

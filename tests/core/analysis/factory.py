@@ -8,7 +8,7 @@ from loadgen.core.analysis.analyse import analyse
 from loadgen.core.metrics.summary import Analysis, Finding, Summary
 from loadgen.core.record import Failure, FailureKind, Outcome, RequestRecord, TokenSource
 from loadgen.core.request import Phase
-from loadgen.core.run import ClientFacts, Load, LoadMode, RunManifest, Target, TimingSource
+from loadgen.core.run import ClientFacts, Load, LoadMode, RunManifest, Target, TimingSource, Window
 from loadgen.core.server.sample import Scrape
 
 MS = 1_000_000
@@ -90,6 +90,26 @@ def unsent(
     return replace(record, **changes)
 
 
+def closed_loop(n: int = 120, **changes: object) -> list[RequestRecord]:
+    """One slot, requests of 280 ms each following the one before."""
+    return [answered(seq, sent_ms=281 * seq, **changes) for seq in range(n)]
+
+
+def arrivals(n: int = 120, every_ms: float = 100, **changes: object) -> list[RequestRecord]:
+    """An open loop of 10 requests/s sent on time."""
+    return [answered(seq, sent_ms=every_ms * seq, lag_ms=0, **changes) for seq in range(n)]
+
+
+def window(end_s: float, start_s: float = 0.0) -> Window:
+    """One that was asked for as a duration."""
+    return Window(start_ns=round(start_s * S), end_ns=round(end_s * S), kind="duration")
+
+
+def client(**changes: Any) -> ClientFacts:
+    """A client with kernel stamps."""
+    return ClientFacts(timing_source=TimingSource.KERNEL, **changes)
+
+
 def manifest(**changes: Any) -> RunManifest:
     """A finished closed loop of one slot."""
     made = RunManifest(
@@ -98,7 +118,7 @@ def manifest(**changes: Any) -> RunManifest:
         origin_unix_ns=1_767_225_600 * S,
         target=Target(url="http://127.0.0.1:8000", endpoint="chat", model="tiny"),
         load=Load(mode=LoadMode.CONCURRENCY, concurrency=1),
-        client=ClientFacts(timing_source=TimingSource.KERNEL),
+        client=client(),
         interrupted=False,
         ended_by="requests",
         ended_unix_ns=1_767_225_700 * S,

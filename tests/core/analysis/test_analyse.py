@@ -9,17 +9,19 @@ from loadgen.core.errors import InternalError
 from loadgen.core.metrics.summary import Distribution, Summary
 from loadgen.core.record import FailureKind, Outcome, RequestRecord, TokenSource
 from loadgen.core.request import Phase
-from loadgen.core.run import ClientFacts, TimingSource, Window
-from tests.core.analysis.factory import MS, S, analysed, answered, failed, open_loop, summarised, unsent
-
-
-def window(end_s: float, start_s: float = 0.0) -> Window:
-    return Window(start_ns=round(start_s * S), end_ns=round(end_s * S), kind="duration")
-
-
-def closed_loop(n: int, **changes: object) -> list[RequestRecord]:
-    """One slot, requests of 280 ms each following the one before."""
-    return [answered(seq, sent_ms=281 * seq, **changes) for seq in range(n)]
+from loadgen.core.run import ClientFacts, TimingSource
+from tests.core.analysis.factory import (
+    MS,
+    S,
+    analysed,
+    answered,
+    closed_loop,
+    failed,
+    open_loop,
+    summarised,
+    unsent,
+    window,
+)
 
 
 def strict(summary: Summary) -> str:

@@ -15,7 +15,7 @@ from loadgen.report.comparison.words import (
 )
 from tests.core.comparison.ladders import BASELINE, ladder
 from tests.report.comparisons import explained_arms, three_arms
-from tests.report.test_html import Page, structure
+from tests.report.pages import Page, structure
 
 
 def test_a_comparison_reads_as_agreed(comparison: ArmsComparison, golden) -> None:

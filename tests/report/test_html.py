@@ -6,12 +6,10 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from html.parser import HTMLParser
 from importlib import resources
 
 import pytest
 
-from loadgen import __version__
 from loadgen.core.metrics.summary import Analysis, Sweep
 from loadgen.core.run import RunManifest
 from loadgen.core.simulation.prediction import Prediction
@@ -20,42 +18,7 @@ from loadgen.report.html import run_html, sweep_html
 from loadgen.report.prediction import prediction_html
 from loadgen.report.words import milliseconds
 from tests.report.comparisons import explained_arms, hostile_arms, three_arms
-
-VOID = {"meta", "link", "br"}
-
-
-class Page(HTMLParser):
-    """The elements of a page, with their attributes and text; fails on a page whose tags do not match."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: dict[str, list[str]] = {}
-        self._open: list[str] = []
-        self.feed(text)
-        self.close()
-        assert self._open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self._open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self._open:
-            self.texts.setdefault(self._open[-1], []).append(data)
-
-    def named(self, tag: str) -> list[dict[str, str | None]]:
-        """Attributes of every element of that name."""
-        return [attributes for name, attributes in self.elements if name == tag]
-
-    def script(self, name: str) -> object:
-        """The data in a script element."""
-        kinds = [attributes.get("id") for attributes in self.named("script")]
-        return json.loads(self.texts["script"][kinds.index(name)])
+from tests.report.pages import Page, structure
 
 
 @pytest.fixture
@@ -82,15 +45,6 @@ def pages(
         "two ladders": comparison_html(three_arms(), explained_arms()),
         "hostile comparison": comparison_html(hostile_arms(hostile_text)),
     }
-
-
-def structure(page: str) -> str:
-    """A page without its styles, its code and the data that the JSON goldens cover."""
-    page = re.sub(r"<style>.*?</style>", "<style>…</style>", page, flags=re.DOTALL)
-    page = re.sub(r"<script>.*?</script>", "<script>…</script>", page, flags=re.DOTALL)
-    page = re.sub(r'(<script type="application/json" id="\w+">).*?</script>', r"\1…</script>", page, flags=re.DOTALL)
-    page = re.sub(r"'sha256-[^']*'", "'sha256-…'", page)
-    return page.replace(f"loadgen {__version__}", "loadgen VERSION").replace("><", ">\n<")
 
 
 def test_a_run_looks_as_agreed(pages: dict[str, str], golden) -> None:

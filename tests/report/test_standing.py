@@ -15,9 +15,8 @@ from loadgen.report.comparison.doubts import doubts, headline
 from loadgen.report.comparison.standing import is_noise, noise_doubt, noise_text, uncompared_text, unfinished_text
 from loadgen.report.comparison.tables import choice_table
 from loadgen.report.comparison.words import advice, conclusion, remarks, schedule_texts, subtitle
-from tests.core.comparison.ladders import BASELINE, EAGLE
+from tests.core.comparison.ladders import AGAIN, BASELINE, EAGLE, slower
 from tests.core.comparison.ladders import ladder as any_ladder
-from tests.core.comparison.test_noise import AGAIN, slower
 from tests.report.comparisons import explained_arms, three_arms
 
 PLAIN_MS = {1: 20.0, 4: 22.0, 16: 30.0}
@@ -197,7 +196,8 @@ def test_an_unfinished_experiment_is_headed_so() -> None:
     part = compared(planned_runs=48)
     assert unfinished_text(part) == "6 of 48 runs are there"
     assert headline(part).words == "✗ Unfinished: 6 of 48 runs are there, and what follows is of those alone"
-    assert headline(part).kind == "warning"
+    assert headline(part).kind == "unfinished"
+    assert "\x1b[1;31m✗ Unfinished" in comparison_text(part, color=True)
     assert subtitle(part).endswith("; at most one start of each so far")
     assert "✗ Unfinished: 6 of 48 runs are there" in plain(comparison_text(part))
     for whole in (compared(planned_runs=6), compared()):

@@ -1,40 +1,12 @@
 """Capacity tests become a history, each held against those before it."""
 
-from typing import Any
-
 import httpx2
 import pytest
 
 from loadgen.service.services import Services
+from tests.service.asking import CAPACITY, found
 from tests.service.fakes.obedient_child import Nursery
 from tests.service.fakes.still_clock import StillClock
-
-REQUEST = {
-    "kind": "capacity",
-    "target": {"url": "http://127.0.0.1:8000"},
-    "options": {"slo": "ttft=500ms", "most": 256},
-}
-
-
-def found(level: float | None) -> dict[str, Any]:
-    return {
-        "variable": "concurrency",
-        "level": level,
-        "low": level,
-        "high": None,
-        "requests_per_s": 3.0,
-        "output_tokens_per_s": 100.0,
-        "attainment_ratio": 0.99,
-        "families": [
-            {
-                "name": "loadgen_capacity_level",
-                "kind": "gauge",
-                "help": "h",
-                "unit": "",
-                "series": [[{"server": "s", "variable": "concurrency"}, level]],
-            }
-        ],
-    }
 
 
 async def test_a_fall_is_seen_told_and_exported(
@@ -42,7 +14,7 @@ async def test_a_fall_is_seen_told_and_exported(
 ) -> None:
     """Six alike and then half of it: a regression in the history and on the page for Prometheus."""
     for level in (64.0, 64, 68, 64, 60, 64, 32):
-        await client.post("/v1/runs", json=REQUEST)
+        await client.post("/v1/runs", json=CAPACITY)
         services.supervisor.turn()
         nursery.latest.run()
         nursery.latest.end(0, capacity=found(level), result={"level": level})
@@ -62,7 +34,7 @@ async def test_other_options_are_another_series(
 ) -> None:
     """Tests that ask for something else are not held against each other."""
     for slo in ("ttft=500ms", "ttft=900ms"):
-        await client.post("/v1/runs", json={**REQUEST, "options": {"slo": slo}})
+        await client.post("/v1/runs", json={**CAPACITY, "options": {"slo": slo}})
         services.supervisor.turn()
         nursery.latest.run()
         nursery.latest.end(0, capacity=found(64.0))
@@ -75,7 +47,7 @@ async def test_an_invalid_test_is_kept_and_counts_for_nothing(
 ) -> None:
     """A measurement that may not be believed stands in the history as such, and no later one is held against it."""
     for level, code in ((64.0, 0), (64, 0), (64, 0), (64, 0), (1, 3), (64, 0)):
-        await client.post("/v1/runs", json=REQUEST)
+        await client.post("/v1/runs", json=CAPACITY)
         services.supervisor.turn()
         nursery.latest.run()
         nursery.latest.end(code, capacity=found(level))
@@ -90,7 +62,7 @@ async def test_live_metrics_are_those_of_the_run(
     client: httpx2.AsyncClient, services: Services, nursery: Nursery
 ) -> None:
     """What the process of a run measures is on the service's page while it measures and until the next one."""
-    await client.post("/v1/runs", json=REQUEST)
+    await client.post("/v1/runs", json=CAPACITY)
     services.supervisor.turn()
     nursery.latest.run()
     series = [[{"server": "vllm", "outcome": "completed"}, 7]]

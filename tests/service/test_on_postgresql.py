@@ -2,11 +2,11 @@
 
 import pytest
 
+from tests.service.asking import CAPACITY, found
 from tests.service.conftest import Make, a_run, client_of
 from tests.service.fakes.obedient_child import Nursery
 from tests.service.fakes.still_clock import StillClock
 from tests.service.postgres import PostgreSQL
-from tests.service.test_capacity_history import REQUEST, found
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +32,7 @@ async def test_the_whole_service_on_postgresql(
         first.supervisor.turn()
         assert (await client.get(f"/v1/runs/{ids[0]}")).json()["state"] == "completed"
         for level in (64.0, 64, 64, 64, 20):
-            await client.post("/v1/runs", json=REQUEST)
+            await client.post("/v1/runs", json=CAPACITY)
             first.supervisor.turn()
             nursery.latest.run()
             nursery.latest.end(0, capacity=found(level))

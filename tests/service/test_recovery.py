@@ -8,10 +8,10 @@ from loadgen.service.jobs.owners import GONE_AFTER_S
 from loadgen.service.jobs.supervisor import BEAT_S
 from loadgen.service.services import Services
 from loadgen.service.store.tables import owners, runs
+from tests.service.asking import ask, shown
 from tests.service.conftest import Make, client_of
 from tests.service.fakes.obedient_child import GONE, Nursery, of_this_process
 from tests.service.fakes.still_clock import StillClock
-from tests.service.test_supervisor import ask, shown
 
 
 async def test_what_was_queued_runs_after_a_restart(make: Make, nursery: Nursery) -> None:

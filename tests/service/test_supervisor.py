@@ -5,20 +5,10 @@ import pytest
 
 from loadgen.service.jobs.work import ABORT_S, STOP_S
 from loadgen.service.services import Services
-from tests.service.conftest import Make, a_run, client_of
+from tests.service.asking import ask, shown
+from tests.service.conftest import Make, client_of
 from tests.service.fakes.obedient_child import Nursery
 from tests.service.fakes.still_clock import StillClock
-
-
-async def ask(client: httpx2.AsyncClient, url: str = "http://127.0.0.1:8000", **more: object) -> str:
-    answer = await client.post("/v1/runs", json={**a_run(url), **more})
-    assert answer.status_code == 202, answer.text
-    return str(answer.json()["id"])
-
-
-async def shown(client: httpx2.AsyncClient, run_id: str) -> dict[str, object]:
-    found: dict[str, object] = (await client.get(f"/v1/runs/{run_id}")).json()
-    return found
 
 
 async def test_a_run_goes_through_its_states(client: httpx2.AsyncClient, services: Services, nursery: Nursery) -> None:

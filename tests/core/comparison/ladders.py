@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from loadgen.core.analysis.columns import Columns
 from loadgen.core.comparison.arms import Arm, ArmRun
@@ -10,6 +11,7 @@ from loadgen.core.run import Load, LoadMode
 from tests.core.analysis.factory import answered, summarised
 
 BASELINE = Arm(name="baseline", label="Baseline")
+AGAIN = Arm(name="baseline-again", label="Baseline again")
 EAGLE = Arm(name="eagle3", label="EAGLE-3 (k = 3)")
 _DECODED_TOKENS, _TTFT_MS = 24, 100.0
 
@@ -38,6 +40,18 @@ def ladder(
         for level, tpot_ms in tpots_ms.items()
         for repeat in range(repeats)
     ]
+
+
+def slower(runs: list[ArmRun], level: int, *, ttft: float = 1.0, rate: float = 1.0) -> list[ArmRun]:
+    """First tokens that come so much later at that level, and so many tokens a second."""
+    made = []
+    for run in runs:
+        if run.cell.level == level:
+            columns = run.cell.columns | {"ttft_s": run.cell.columns["ttft_s"] * ttft}
+            rates = run.cell.rates | {"output_tokens_per_s": (run.cell.rates["output_tokens_per_s"] or 0) * rate}
+            run = replace(run, cell=replace(run.cell, columns=columns, rates=rates))
+        made.append(run)
+    return made
 
 
 def _run(arm: Arm, level: int, repeat: int, tpots_ms: Sequence[float], tokens_per_step: int, first_seq: int) -> ArmRun:

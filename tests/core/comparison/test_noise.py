@@ -4,27 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from loadgen.core.comparison.arms import Arm, ArmRun, ArmsComparison
+from loadgen.core.comparison.arms import ArmRun, ArmsComparison
 from loadgen.core.comparison.assembly import compare
 from loadgen.core.comparison.noise import NoiseFloor
 from loadgen.core.comparison.trade_off import Effect
 from loadgen.core.comparison.verdict import Claim
-from tests.core.comparison.ladders import BASELINE, EAGLE, ladder
+from tests.core.comparison.ladders import AGAIN, BASELINE, EAGLE, ladder, slower
 
-AGAIN = Arm(name="baseline-again", label="Baseline again")
 PLAIN_MS = {1: 20.0, 4: 22.0, 16: 30.0}
-
-
-def slower(runs: list[ArmRun], level: int, *, ttft: float = 1.0, rate: float = 1.0) -> list[ArmRun]:
-    """First tokens that come so much later at that level, and so many tokens a second."""
-    made = []
-    for run in runs:
-        if run.cell.level == level:
-            columns = run.cell.columns | {"ttft_s": run.cell.columns["ttft_s"] * ttft}
-            rates = run.cell.rates | {"output_tokens_per_s": (run.cell.rates["output_tokens_per_s"] or 0) * rate}
-            run = replace(run, cell=replace(run.cell, columns=columns, rates=rates))
-        made.append(run)
-    return made
 
 
 def compared(again: list[ArmRun], arm: list[ArmRun] | None = None) -> ArmsComparison:

@@ -11,6 +11,7 @@ from loadgen.core.request import Endpoint
 from loadgen.core.schedule.arrivals import HIGHEST_RATE_RPS, LOWEST_BURSTINESS, LOWEST_RATE_RPS
 from loadgen.core.traces.lengths import LengthDistribution, parse_length
 from loadgen.core.traces.row import LARGEST_COUNT
+from loadgen.options.checks import check_levels, only_one
 from loadgen.options.fields import (
     DurationSeconds,
     FloatLadder,
@@ -28,6 +29,7 @@ from loadgen.options.target import TargetOptions
 MOST_REQUESTS = 1_000_000_000
 MOST_WORKERS = 256
 ALL_GPUS = "all"
+ANY_FORMAT = "auto"
 _GPU_INDEX = re.compile(r"[0-9]{1,4}")
 
 
@@ -91,7 +93,9 @@ class CommonOptions(MetricsOptions, TargetOptions):
 
     trace: Path | None = option(None, "Trace file to replay or to take requests from.", panel="Data", metavar="FILE")
     trace_format: str = option(
-        "auto", "Format of the trace file: auto, azure, mooncake, burstgpt, bailian, sharegpt, native.", panel="Data"
+        ANY_FORMAT,
+        "Format of the trace file: auto, azure, mooncake, burstgpt, bailian, sharegpt, native.",
+        panel="Data",
     )
     prompts: Path | None = option(
         None,
@@ -255,6 +259,8 @@ class CommonOptions(MetricsOptions, TargetOptions):
             raise ValueError("--trace-from must come before --trace-to")
         if (self.trace_from is not None or self.trace_to is not None) and self.trace is None:
             raise ValueError("--trace-from and --trace-to need --trace")
+        if self.trace_format != ANY_FORMAT and self.trace is None:
+            raise ValueError("--trace-format needs --trace")
         if not self.scrape and (self.metrics_url or self.gpu_metrics_url is not None or self.local_gpus):
             raise ValueError("--no-scrape reads nothing; it excludes --metrics-url, --gpu-metrics-url and --local-gpus")
         if self.gpu_metrics_url is not None and self.local_gpus:
@@ -318,17 +324,8 @@ class RunOptions(LoopOptions):
 
     @model_validator(mode="after")
     def _one_load(self) -> Self:
-        given = [
-            name
-            for name, there in (
-                ("--concurrency", self.concurrency is not None),
-                ("--request-rate", self.request_rate is not None),
-                ("--replay", self.replay),
-            )
-            if there
-        ]
-        if len(given) > 1:
-            raise ValueError(f"expected one kind of load, got {' and '.join(given)}")
+        loads = {"--concurrency": self.concurrency is not None, "--request-rate": self.request_rate is not None}
+        only_one("kind of load", loads | {"--replay": self.replay})
         _check_open_loop(self, rates=self.request_rate is not None, replay=self.replay)
         open_loop = self.request_rate is not None or self.replay
         slots = self.max_concurrency if open_loop else self.concurrency or 1
@@ -351,13 +348,10 @@ class SweepOptions(LoopOptions):
 
     @model_validator(mode="after")
     def _one_ladder(self) -> Self:
-        if self.concurrency is not None and self.request_rate is not None:
-            raise ValueError("expected one ladder, got --concurrency and --request-rate")
-        for flag, ladder in (("--concurrency", self.concurrency), ("--request-rate", self.request_rate)):
-            if ladder is not None and (not ladder or min(ladder) <= 0):
-                raise ValueError(f"{flag}: expected numbers above 0, got {ladder}")
-            if ladder is not None and len(set(ladder)) != len(ladder):
-                raise ValueError(f"{flag}: a level stands twice in {ladder}")
+        ladders = {"--concurrency": self.concurrency, "--request-rate": self.request_rate}
+        only_one("ladder", {flag: ladder is not None for flag, ladder in ladders.items()})
+        for flag, ladder in ladders.items():
+            check_levels(flag, ladder)
         rates = self.request_rate
         if rates is not None and not LOWEST_RATE_RPS <= min(rates) <= max(rates) <= HIGHEST_RATE_RPS:
             raise ValueError(

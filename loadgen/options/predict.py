@@ -11,6 +11,7 @@ from loadgen.core.simulation.models import MODELS
 from loadgen.core.simulation.speculator import Method
 from loadgen.core.simulation.survival import Survival, forced
 from loadgen.core.simulation.workloads import WORKLOADS
+from loadgen.options.checks import check_levels
 from loadgen.options.fields import FloatLadder, IntLadder, option
 
 DEFAULT_GPU = "h100"
@@ -152,11 +153,7 @@ class PredictOptions(ModelOptions):
 
     @model_validator(mode="after")
     def _levels_can_be(self) -> Self:
-        if self.concurrency is not None:
-            if not self.concurrency or min(self.concurrency) < 1:
-                raise ValueError(f"--concurrency: expected numbers of 1 or more, got {self.concurrency}")
-            if len(set(self.concurrency)) < len(self.concurrency):
-                raise ValueError(f"--concurrency: a level stands twice in {self.concurrency}")
+        check_levels("--concurrency", self.concurrency)
         return self
 
     @property

@@ -106,7 +106,7 @@ def test_measured_times_bring_their_levels_and_no_server(tmp_path: Path) -> None
         ({"draft_tokens": "21"}, "--draft-tokens: "),
         ({"coverage": "0"}, "--coverage: "),
         ({"context": "0"}, "--context: "),
-        ({"concurrency": "0,4"}, "--concurrency: expected numbers of 1 or more"),
+        ({"concurrency": "0,4"}, "--concurrency: expected numbers above 0"),
         ({"concurrency": "4,4"}, "--concurrency: a level stands twice"),
         ({"gpus": "0"}, "--gpus: "),
     ],

@@ -2,6 +2,7 @@
 
 import ipaddress
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -11,6 +12,7 @@ from pydantic_core import to_jsonable_python
 from loadgen.adapters.servers.redaction import holds_secret
 from loadgen.core.analysis.ladder import DEFAULT_LADDER
 from loadgen.core.errors import ConfigError
+from loadgen.options.checks import only_one
 from loadgen.options.experiment import ArmSection, ExperimentFile
 from loadgen.options.experiment.profile import Launch
 from loadgen.options.experiment.workload import LoadSection, WorkloadSection
@@ -67,6 +69,9 @@ class LocustOptions(SweepOptions):
         panel="Client",
         metavar="NAME",
     )
+    web_login_file: Path | None = option(
+        None, "The same from a file, which nobody but its owner may write.", panel="Client", metavar="FILE"
+    )
     headless: bool = option(
         False, "Run the ladder at once, without a page, and end with its exit code.", panel="Client"
     )
@@ -86,17 +91,8 @@ class LocustOptions(SweepOptions):
 
     @model_validator(mode="after")
     def _one_target(self) -> Self:
-        given = [
-            flag
-            for flag, there in (
-                ("--url", bool(self.url)),
-                ("--server-profile", self.server_profile is not None),
-                ("--arm", bool(self.arm)),
-            )
-            if there
-        ]
-        if len(given) > 1:
-            raise ValueError(f"expected one kind of target, got {' and '.join(given)}")
+        targets = {"--url": bool(self.url), "--server-profile": self.server_profile is not None}
+        given = only_one("kind of target", targets | {"--arm": bool(self.arm)})
         if len(self.arm) == 1:
             raise ValueError("--arm: expected two servers or more; one alone is given by --url")
         if named := [name for name, url in self.arm.items() if holds_secret(url)]:
@@ -105,7 +101,7 @@ class LocustOptions(SweepOptions):
             )
         if self.baseline is not None and self.baseline not in self.arm:
             raise ValueError(f"--baseline: expected the name of an arm, got {self.baseline!r}")
-        if self.headless and not given and not self.worker:
+        if self.headless and given is None and not self.worker:
             raise ValueError("--headless needs --url, --server-profile or --arm: there is no form to ask")
         return self
 
@@ -121,9 +117,19 @@ class LocustOptions(SweepOptions):
             raise ValueError("--workers is for one process and its own; with --master each Locust worker is one")
         if self.prometheus_linger:
             raise ValueError("--prometheus-linger: expected nothing; Locust's page has the metrics at /metrics")
-        if not _is_loopback(self.web_host) and self.web_login_env is None and not (self.headless or self.worker):
+        return self
+
+    @model_validator(mode="after")
+    def _page_of_known_people(self) -> Self:
+        logins = {
+            "--web-login-env": self.web_login_env is not None,
+            "--web-login-file": self.web_login_file is not None,
+        }
+        login = only_one("login of the page", logins)
+        if not _is_loopback(self.web_host) and login is None and not (self.headless or self.worker):
             raise ValueError(
-                "--web-host: whoever reaches the page can send load; give --web-login-env, or keep it on this machine"
+                "--web-host: whoever reaches the page can send load; give --web-login-file or --web-login-env, or keep"
+                " it on this machine"
             )
         return self
 

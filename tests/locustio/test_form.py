@@ -72,6 +72,7 @@ def test_a_script_can_say_more_than_the_page_asks() -> None:
         ({"host": "localhost:8000"}, "base URL: expected http://host[:port]"),
         ({"host": URL, "prompts": "/no/such/file"}, "--prompts: expected a file"),
         ({"host": URL, "trace": "/dev/zero"}, "--trace: expected a file"),
+        ({"host": URL, "trace_format": "azure"}, "--trace-format needs --trace"),
         ({"host": URL, "trace": "x" * 5000}, "--trace: expected a file"),
         ({"server_profile": "/dev/zero"}, "--server-profile: expected a file"),
         ({"host": URL, "server_launch": "magic", "server_profile": ""}, "--server-launch: "),

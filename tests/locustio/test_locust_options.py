@@ -28,7 +28,9 @@ def options(**given: Any) -> LocustOptions:
         ({"worker": True, "processes": "2"}, "on another machine start each --worker"),
         ({"expect_workers": "3"}, "--expect-workers needs --master or --processes"),
         ({"master": True, "workers": "2"}, "each Locust worker is one"),
-        ({"web_host": "0.0.0.0"}, "give --web-login-env"),
+        ({"web_host": "0.0.0.0"}, "give --web-login-file or --web-login-env"),
+        ({"web_login_env": "LOGIN", "web_login_file": "login"}, "expected one login of the page, got --web-login-env"),
+        ({"url": URL, "trace_format": "azure"}, "--trace-format needs --trace"),
         ({"prometheus_port": "0", "prometheus_linger": "1s"}, "Locust's page has the metrics"),
     ],
 )
@@ -42,6 +44,7 @@ def test_what_does_not_fit_together_is_refused(given: dict[str, Any], said: str)
 def test_a_page_beyond_this_machine_has_a_login() -> None:
     """Given one, it may be anywhere; without a page nobody needs one."""
     assert options(web_host="0.0.0.0", web_login_env="LOGIN").web_host == "0.0.0.0"
+    assert options(web_host="0.0.0.0", web_login_file="login").web_host == "0.0.0.0"
     assert options(web_host="0.0.0.0", worker=True).worker
 
 

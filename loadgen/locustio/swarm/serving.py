@@ -1,6 +1,5 @@
 """Locust's page with ours in it, on its port."""
 
-import os
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ from locust.web import WebUI
 
 from loadgen.core.errors import ConfigError
 from loadgen.locustio.swarm.guard import guard
+from loadgen.locustio.swarm.login import login_of
 from loadgen.locustio.swarm.routes import PREFIX, add_routes
 from loadgen.locustio.swarm.state import LadderState
 from loadgen.locustio.swarm.tables import TAB, TABLE
@@ -38,7 +38,7 @@ def served(
 
     Raises ConfigError for a port that cannot be had, and for a login that is none.
     """
-    login = _login(options.web_login_env)
+    login = login_of(options)
     check_port(options.web_host, options.port, flag="--port")
     web = environment.create_web_ui(host=options.web_host, port=options.port, delayed_start=True)
     web.template_args |= {"extended_tabs": [TAB], "extended_tables": [TABLE], "extended_csv_files": _DOWNLOADS}
@@ -70,12 +70,3 @@ def check_port(host: str, port: int, *, flag: str) -> None:
             probe.bind((host, port))
         except OSError as fault:
             raise ConfigError(f"{flag}: {host}:{port} cannot be listened on: {fault.strerror or fault}") from None
-
-
-def _login(variable: str | None) -> tuple[str, str] | None:
-    if variable is None:
-        return None
-    user, colon, password = os.environ.get(variable, "").partition(":")
-    if not (user and colon and password):
-        raise ConfigError(f"--web-login-env: expected USER:PASSWORD in the environment variable {variable}")
-    return user, password

@@ -7,7 +7,7 @@ import pytest
 from loadgen.core.errors import InternalError, TargetError
 from loadgen.locustio.conductor.crew import RemoteCrew
 from loadgen.wiring.workers.messages import Began, Failed, Start, encode
-from tests.locustio.test_ladder import Told
+from tests.locustio.told import Told
 
 
 async def test_lines_go_to_the_worker_and_come_from_it() -> None:

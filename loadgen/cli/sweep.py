@@ -19,7 +19,8 @@ def sweep(options: SweepOptions) -> None:
     # Help, and a mistake in an option, need none of these.
     from loadgen.cli.output import leave, show_sweep, watched, width_of
     from loadgen.cli.progress import RunProgress
-    from loadgen.wiring.judge import ending_of
+    from loadgen.cli.writing import tell
+    from loadgen.report.words import printable
     from loadgen.wiring.sweep import sweep_once
 
     shown = not (options.no_progress or options.quiet)
@@ -30,7 +31,9 @@ def sweep(options: SweepOptions) -> None:
         if not options.quiet:
             first = ladder.levels[0].manifest
             show_sweep(ladder.sweep, ladder.path, manifest=first, as_json=options.json_output, width=width_of())
-    leave(ending_of(ladder.levels, options, interrupted=ladder.interrupted))
+    if ladder.fault is not None:
+        tell(f"loadgen: {printable(str(ladder.fault))}")
+    leave(ladder.ending(options))
 
 
 def register(app: typer.Typer) -> None:

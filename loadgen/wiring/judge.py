@@ -17,15 +17,17 @@ class Ending:
     failed_gates: tuple[FailedGate, ...] = ()
 
 
-def ending_of(runs: Sequence[Finished], options: CommonOptions, *, interrupted: bool = False) -> Ending:
+def ending_of(
+    runs: Sequence[Finished], options: CommonOptions, *, interrupted: bool = False, gone: bool = False
+) -> Ending:
     """What the command ends with: interrupted, before target failed, before invalid, before a failed gate.
 
     A target has failed when nothing was completed, at any level of a ladder, or when it was gone for so long that the
-    run was given up. `interrupted`: a ladder that was, between two of its runs.
+    run was given up. `interrupted` and `gone`: a ladder that was, or whose target was, between two of its runs.
     """
     summaries = [finished.analysis.summary for finished in runs]
     gates = failed_gates(summaries, runs[0].manifest.options)
-    gone = any(finished.end.ended_by == "unreachable" for finished in runs)
+    gone = gone or any(finished.end.ended_by == "unreachable" for finished in runs)
     if interrupted or any(finished.end.interrupted for finished in runs):
         code = ExitCode.INTERRUPTED
     elif gone or not any(summary.requests.completed for summary in summaries):

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadgen.adapters.store.run_folder import new_run_id
-from loadgen.adapters.store.sweep_folder import create_level, create_sweep, save_sweep
+from loadgen.adapters.store.sweep_folder import create_level, create_sweep, drop_level, save_sweep
 from loadgen.core.analysis.ladder import levels_asked, sweep_of
+from loadgen.core.errors import TargetError
 from loadgen.core.metrics.summary import Sweep
 from loadgen.core.run import Load, LoadMode
 from loadgen.options.load import SweepOptions
 from loadgen.wiring.execute import Display, Finished, execute
 from loadgen.wiring.interrupts import Interrupted, interruptible, signals
+from loadgen.wiring.judge import Ending, ending_of
 from loadgen.wiring.run import burstiness_of
 from loadgen.wiring.session import Session, open_session
 from loadgen.wiring.watch import Watch
@@ -22,25 +24,36 @@ _FEWEST_WARMUP = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedSweep:
-    """A ladder that is over, or as far as it came before it was interrupted or its target was gone."""
+    """A ladder that is over, or as far as it came before it was interrupted or its target was gone.
+
+    `fault`: why a level behind the first could not be begun, where that is so.
+    """
 
     path: Path
     sweep: Sweep
     levels: tuple[Finished, ...]
     interrupted: bool
+    fault: TargetError | None = None
+
+    def ending(self, options: SweepOptions) -> Ending:
+        """How a command that ran it ends."""
+        return ending_of(self.levels, options, interrupted=self.interrupted, gone=self.fault is not None)
 
 
 async def sweep_once(
     options: SweepOptions, *, display: Display, progress: ReadProgress | None = None, watch: Watch | None = None
 ) -> FinishedSweep:
-    """Runs the ladder from its first level to its last; what a level left stays whatever happens to later ones."""
+    """Runs the ladder from its first level to its last; what a level left stays whatever happens to later ones.
+
+    Raises LoadgenError when that cannot be done; a target that is gone behind the first level ends the ladder there.
+    """
     async with open_session(options, progress=progress) as session:
         sweep_id = f"sweep-{new_run_id()}"
         path = create_sweep(options.out, sweep_id)
         if watch is not None:
             watch.tell("sweep", path)
         finished: list[Finished] = []
-        first_pass, interrupted = 0, False
+        first_pass, interrupted, fault = 0, False, None
         with signals():
             for index, level in enumerate(levels_asked(session.stored_options())):
                 if index and not await _settled(options.settle):
@@ -50,8 +63,8 @@ async def sweep_once(
                 load = _load(options, session, level, index)
                 asked = options.warmup_requests
                 warmup = default_warmup(load.concurrency) if asked is None else asked
-                finished.append(
-                    await execute(
+                try:
+                    level_run = await execute(
                         session,
                         load,
                         folder=folder,
@@ -60,14 +73,20 @@ async def sweep_once(
                         first_pass=first_pass,
                         watch=watch,
                     )
-                )
+                except TargetError as gone:
+                    if not finished:
+                        raise
+                    drop_level(folder)
+                    fault = gone
+                    break
+                finished.append(level_run)
                 first_pass += passes_needed(session.workload, load, warmup_requests=warmup)
                 sweep = sweep_of(sweep_id, [(run.manifest, run.analysis.summary) for run in finished])
                 save_sweep(path, sweep, secrets=session.secrets)
                 interrupted = finished[-1].end.interrupted
                 if interrupted or finished[-1].end.ended_by == "unreachable":
                     break
-        return FinishedSweep(path=path, sweep=sweep, levels=tuple(finished), interrupted=interrupted)
+        return FinishedSweep(path=path, sweep=sweep, levels=tuple(finished), interrupted=interrupted, fault=fault)
 
 
 async def _settled(settle_s: float) -> bool:

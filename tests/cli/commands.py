@@ -78,11 +78,15 @@ ANSWER = b"".join(
 
 @dataclass
 class ChatServer:
-    """Answers every POST with `answer` or, in turn, with what `answers` gives; has no other page than its model's."""
+    """Answers every POST with `answer` or, in turn, with what `answers` gives; has no other page than its model's.
+
+    At the POST of the number `closes_at` it closes its door: connections that there are go on, and there are no others.
+    """
 
     answer: tuple[bytes, ...] = (CHUNKED, chunk(ANSWER), LAST_CHUNK)
     answers: list[tuple[bytes, ...]] = field(default_factory=list)
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    closes_at: int | None = None
 
     def __enter__(self) -> "ChatServer":
         self._server = ScriptedServer(self._serve).__enter__()
@@ -103,6 +107,8 @@ class ChatServer:
     def _reply(self, request: Request) -> tuple[bytes, ...]:
         if request.line.startswith("POST"):
             self.bodies.append(json.loads(request.body))
+            if len(self.bodies) == self.closes_at:
+                self._server.close_door()
             return self.answers.pop(0) if self.answers else self.answer
         if "/v1/models" in request.line:
             return (plain(b'{"data": [{"id": "m"}]}'),)

@@ -1,5 +1,6 @@
 """What `run` and `sweep` say of their results, and that it is the same wherever it is said."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -103,3 +104,18 @@ def test_a_refused_run_says_why_it_ended(tmp_path: Path) -> None:
     for text in (" ".join(done.stdout.split()), page):
         assert "The run was given up after" in text
         assert "of 500 requests: the server refused every request from the first one on." in text
+
+
+def test_a_server_that_dies_between_two_levels_takes_nothing_with_it(tmp_path: Path) -> None:
+    """Exit 4 with the reason; the level before is shown, and where it is kept, from which it can be reported again."""
+    ladder = ("--concurrency", "1,2,4", "--num-requests", 4, "--warmup-requests", 0, "--settle", 0, "--no-progress")
+    with ChatServer(closes_at=4) as server:
+        url = server.url
+        done = loadgen("sweep", "--url", url, *ladder, out=tmp_path)
+    (path,) = tmp_path.iterdir()
+    assert (done.code, done.stderr.startswith(f"loadgen: {url}: ")) == (4, True), done.stderr
+    assert done.stdout.endswith(f"saved in {path}\n")
+    assert "1 of 3 levels" in done.stdout
+    stored = (path / "sweep.json").read_text()
+    assert [level["level"] for level in json.loads(stored)["levels"]] == [1]
+    assert stored == loadgen("report", path, "--json", out=tmp_path).stdout

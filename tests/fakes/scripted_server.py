@@ -145,7 +145,7 @@ class ScriptedServer:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
+        self.close_door()
         self._acceptor.join(JOIN_S)
         self._listener.close()
         for sock in self._sockets:
@@ -157,6 +157,11 @@ class ScriptedServer:
         assert not stuck, f"{len(stuck)} scripts did not end"
         if self._errors:
             raise self._errors[0]
+
+    def close_door(self) -> None:
+        """Takes no further connection; those that there are go on."""
+        with contextlib.suppress(OSError):  # it is closed
+            self._listener.shutdown(socket.SHUT_RDWR)
 
     @property
     def port(self) -> int:

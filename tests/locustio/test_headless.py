@@ -109,6 +109,7 @@ def test_a_process_that_measures_and_dies_is_said_and_replaced(truth: TruthServe
         state = locust.until(lambda state: state["phase"] == "ended")
         assert (state["ended"]["code"], "ended with status -9" in state["ended"]["error"]) == (3, True)
         (sweep,) = tmp_path.iterdir()
+        assert state["ended"]["path"] == str(sweep)
         assert len(list(RunFolder.open(next((sweep / "levels").iterdir())).records())) > 5
         assert locust.post("swarm", concurrency="1", num_requests="5")["success"]
         state = locust.until(lambda state: state["phase"] == "ended")

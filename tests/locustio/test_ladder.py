@@ -14,19 +14,7 @@ from loadgen.locustio.conductor.following import Follower
 from loadgen.options.locust import LocustOptions
 from loadgen.options.resolve import resolve
 from tests.cli.commands import ChatServer
-
-
-class Told:
-    """Keeps what is told."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[str, dict[str, Any]]] = []
-
-    def __call__(self, event: str, **values: Any) -> None:
-        self.events.append((event, values))
-
-    def named(self, event: str) -> list[dict[str, Any]]:
-        return [values for name, values in self.events if name == event]
+from tests.locustio.told import Told
 
 
 @pytest.fixture
@@ -38,7 +26,9 @@ def server() -> Iterator[ChatServer]:
 
 def run(options: LocustOptions, told: Told) -> dict[str, Any]:
     measured = ladder.measured_of(options)
-    follower = Follower(told, lambda summary: measured.add(summary) or told("measured", **measured.as_json()))
+    follower = Follower(
+        told, lambda summary: measured.add(summary) or told("measured", **measured.as_json()), out=options.out
+    )
     return asyncio.run(ladder.run_ladder(options, told, follower))
 
 
@@ -60,6 +50,23 @@ def test_a_ladder_leaves_what_a_sweep_leaves_and_tells_of_each_level(server: Cha
     assert sum(counts) == 12
     assert [len(step["rows"]) for step in told.named("measured")] == [1, 2]
     assert told.named("measured")[-1]["rows"][1]["requests"]["completed"] == 6
+
+
+def test_a_server_that_dies_between_two_levels_takes_nothing_with_it(tmp_path: Path) -> None:
+    """What it cannot be asked any more is said, and beside it stand folder, report and results of the levels before."""
+    with ChatServer(closes_at=6) as server:
+        url = server.url
+        given = {"url": url, "concurrency": "1,2,4", "num_requests": "6", "warmup_requests": "0"}
+        told = Told()
+        options = resolve(LocustOptions, given | {"settle": "0s", "out": str(tmp_path)}, environment={})
+        ended = run(options, told)
+    assert (ended["code"], ended["interrupted"]) == (4, False)
+    assert ended["error"].startswith(f"{url}: ")
+    (sweep,) = tmp_path.iterdir()
+    assert (ended["path"], ended["report"]) == (str(sweep), str(sweep / "report.html"))
+    assert told.named("saving") == [{"path": str(sweep)}]
+    assert [level["level"] for level in json.loads(ended["document"])["levels"]] == [1]
+    assert (sweep / "report.html").is_file()
 
 
 def test_a_target_that_is_not_there_is_an_error(tmp_path: Path) -> None:

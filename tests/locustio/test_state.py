@@ -47,6 +47,18 @@ def test_a_ladder_from_its_beginning_to_its_end() -> None:
     assert (shown["has_report"], shown["level"], shown["silent_s"]) == (True, None, None)
 
 
+def test_what_a_dead_process_left_is_where_it_said() -> None:
+    """Of an end that tells no folder the one that was told before; of the next ladder, none yet."""
+    state = LadderState()
+    state.start()
+    state.take({"event": "saving", "path": "/runs/sweep-1"})
+    state.take({"event": "ended", "code": 3, "interrupted": False, "error": "the process ended with status -9"})
+    assert state.as_json()["ended"]["path"] == "/runs/sweep-1"
+    state.start()
+    state.take({"event": "ended", "code": 4, "interrupted": False, "error": "cannot be reached"})
+    assert state.as_json()["ended"]["path"] is None
+
+
 def test_rates_are_of_the_time_between_two_looks() -> None:
     """Not of the whole level; the first look has nothing to compare with."""
     clock = Clock()

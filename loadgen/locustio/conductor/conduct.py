@@ -105,7 +105,7 @@ class Conductor:
             measured.add(summary)
             self._tell("measured", **measured.as_json())
 
-        follower = self._current.monitor = Follower(self._tell, add)
+        follower = self._current.monitor = Follower(self._tell, add, out=options.out)
         self._tell("begun", **measured.as_json())
         run = comparison.run_comparison if options.arm else ladder.run_ladder
         with pushing(options.otlp_endpoint, follower, endpoint=options.endpoint, tell=self._note):

@@ -1,8 +1,9 @@
 """What a ladder looks like while it runs: the counts of the level under way, and each level once it is measured."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from loadgen.adapters.prometheus.monitor import Monitor, WatchedRun
@@ -18,13 +19,21 @@ _STEP_S = 0.5
 
 
 class Follower(Monitor):
-    """A monitor that also tells of each run as it goes on, and hands on what it came to."""
+    """A monitor that also tells of each run as it goes on, and hands on what it came to.
 
-    def __init__(self, tell: Tell, measured: Callable[[Summary], None]) -> None:
+    `out` is the folder of all results, in which those of this ladder have one of their own.
+    """
+
+    def __init__(self, tell: Tell, measured: Callable[[Summary], None], *, out: Path) -> None:
         super().__init__()
-        self._tell, self._measured = tell, measured
+        self._tell, self._measured, self._out = tell, measured, out
         self._told: dict[str, Any] = {}
         self._watched: WatchedRun | None = None
+
+    def tell(self, info: Mapping[str, str]) -> None:
+        """What is under way, and to people where it is kept: they are to find it whatever ends this process."""
+        super().tell(info)
+        self._tell("saving", path=str((self._out / info["run_id"]).resolve()))
 
     def begin(self, labels: Labels, load: Load, *, origin_unix_ns: int) -> WatchedRun:
         """A run begins; what the one before it came to is told first."""

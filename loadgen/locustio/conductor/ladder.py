@@ -16,7 +16,6 @@ from loadgen.locustio.conductor.telling import Tell
 from loadgen.options.locust import LocustOptions, ladder_of, server_of
 from loadgen.report.html import sweep_html
 from loadgen.report.terminal import sweep_text
-from loadgen.wiring.judge import ending_of
 from loadgen.wiring.launch import launched, launcher_of
 from loadgen.wiring.sweep import FinishedSweep, sweep_once
 from loadgen.wiring.watch import Watch
@@ -32,11 +31,12 @@ async def run_ladder(options: LocustOptions, tell: Tell, follower: Follower) -> 
         done = await sweep_once(ladder, display=follower.display, watch=Watch(monitor=follower))
     on_interrupt(nothing)
     follower.catch_up()
-    ending = ending_of(done.levels, ladder, interrupted=done.interrupted)
+    ending = done.ending(ladder)
     report = _saved_report(done)
     return {
         "code": int(ending.code),
         "interrupted": ending.code is ExitCode.INTERRUPTED,
+        "error": None if done.fault is None else str(done.fault),
         "failed_gates": [gate.evidence for gate in ending.failed_gates],
         "path": str(done.path.resolve()),
         "report": str(report),

@@ -23,6 +23,7 @@ class LadderState:
         self.level: dict[str, Any] | None = None
         self.progress: dict[str, Any] = {}
         self.ended: dict[str, Any] | None = None
+        self._path: str | None = None
         self._heard_s = self._level_began_s = self._now_s()
         self._measured: dict[str, Any] = {}
         self._notes: list[str] = []
@@ -64,6 +65,8 @@ class LadderState:
         match event["event"]:
             case "begun":
                 self._measured = {name: event[name] for name in _MEASURED}
+            case "saving":
+                self._path = event["path"]
             case "starting":
                 self.level = {"title": "starting the server", "said": event["line"], "users": None}
             case "level":
@@ -76,7 +79,7 @@ class LadderState:
                 self._notes.append(str(event["text"]))
             case "ended":
                 self.phase, self.level = "ended", None
-                self.ended = {name: value for name, value in event.items() if name != "event"}
+                self.ended = {"path": self._path} | {name: value for name, value in event.items() if name != "event"}
                 if "charts" in event:
                     self._measured["charts"] = event["charts"]
 

@@ -11,15 +11,17 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from loadgen.core.stats.poisson import at_least
+
 LOSSY_ERROR_RATIO = 0.01
 """In so many experiments at most a lossless arm, be it one of many, is called lossy: an accusation, which joins what is
 claimed of speed in one report."""
 
 ROUNDING_RATIO = 0.005
-"""Greedy answers that differ in fewer words than that, beyond what two starts of the baseline do, differ by rounding:
-a step that verifies several tokens sums in another order than one that makes a single token, and where two tokens are
-as likely as one another that decides. A real engine in bfloat16 that loses nothing does so once in some hundred words
-(`docs/examples/cpu`)."""
+"""Greedy answers that do not for certain differ in more words than that, beyond what two starts of the baseline do, may
+differ by rounding: a step that verifies several tokens sums in another order than one that makes a single token, and
+where two tokens are as likely as one another that decides. A real engine in bfloat16 that loses nothing does so once in
+some hundred words (`docs/examples/cpu`)."""
 
 FIRST_WORDS = 8
 """Sampled answers are compared by so many first words: after the first difference nothing is comparable any more."""
@@ -64,21 +66,16 @@ class Agreement:
     shared_words: float
     words_to_difference: float | None
 
-    @property
-    def difference_ratio(self) -> float:
-        """Differences a word."""
-        return 0.0 if self.words_to_difference is None else 1 / self.words_to_difference
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losslessness:
     """An arm's answers against those of the baseline, and the baseline's against those of its second start.
 
     `p_value` is how often chance alone would set them as far apart, without regard to other arms; `differs` is the
-    claim that they are, for all arms together, and `lossy` that they are by more than rounding can (`ROUNDING_RATIO`).
-    `cleared`: not lossy, and a loss of `STATED_LOSS_RATIO` on top would most likely have been seen; an arm that is
-    neither had too few answers to tell. `left_out_ratio` is the share of answers that could not be compared, since one
-    of the three failed, calls tools or is missing.
+    claim that they are, for all arms together, and `lossy` that they are by more than rounding may do
+    (`ROUNDING_RATIO`). `cleared`: not lossy, and a loss of `STATED_LOSS_RATIO` on top would most likely have been seen;
+    an arm that is neither had too few answers to tell. `left_out_ratio` is the share of answers that could not be
+    compared, since one of the three failed, calls tools or is missing.
     """
 
     sampling: Sampling
@@ -143,6 +140,23 @@ class _Triples:
         excess: NDArray[np.float64] = rows - rows.mean(axis=1, keepdims=True)
         return excess
 
+    def differences(self, *columns: int) -> tuple[float, float]:
+        """Requests whose pairs in those columns differ, and words compared; the pairs of a request averaged."""
+        differ = self.shared[:, columns] < self.longest[:, columns]
+        pairs = np.bincount(self.request)[self.request, None] * len(columns)
+        return float((differ / pairs).sum()), float(((self.shared[:, columns] + differ) / pairs).sum())
+
+    def beyond_rounding(self, error_ratio: float) -> bool:
+        """Whether more requests leave the baseline's answers than rounding would have had leave them at the most.
+
+        What one request does in all repeats is one event, of a Poisson process over words, since rounding falls the
+        same way each time.
+        """
+        differ, words = self.differences(1, 2)
+        in_baseline, its_words = self.differences(0)
+        most = (ROUNDING_RATIO + in_baseline / its_words) * words if words else 0.0
+        return most > 0 and at_least(math.floor(differ), most) <= error_ratio
+
     def with_loss(self, rng: np.random.Generator) -> "_Triples":
         """As though the arm had changed `STATED_LOSS_RATIO` of its words beside what it did: the first of them ends
         what an answer shares with others, at the same word in all repeats."""
@@ -156,8 +170,7 @@ def _judged(
     triples: _Triples, p_value: float, differs: bool, sampling: Sampling, arms: int, rng: np.random.Generator
 ) -> Losslessness:
     arm, reference = _agreement(triples, 1, 2), _agreement(triples, 0)
-    by_rounding = sampling is Sampling.GREEDY and arm.difference_ratio - reference.difference_ratio < ROUNDING_RATIO
-    lossy = differs and not by_rounding
+    lossy = differs and (sampling is Sampling.SAMPLED or triples.beyond_rounding(LOSSY_ERROR_RATIO / arms))
     return Losslessness(
         sampling=sampling,
         requests=triples.requests,
@@ -228,9 +241,11 @@ def _power_ratio(triples: _Triples, sampling: Sampling, arms: int, rng: np.rando
     error_ratio = LOSSY_ERROR_RATIO / arms / (2 if sampling is Sampling.SAMPLED else 1)
     caught = 0
     for _ in range(_TRIALS):
-        excess = triples.with_loss(rng).excess(sampling)
+        spoilt = triples.with_loss(rng)
+        excess = spoilt.excess(sampling)
         moments = sum(np.log(np.exp(_TILTS[:, None, None] * part).mean(axis=2)).sum(axis=1) for part in _parts(excess))
-        caught += bool(np.min(moments - _TILTS * excess[:, 0].sum()) <= math.log(error_ratio) + 1e-9)
+        told_apart = np.min(moments - _TILTS * excess[:, 0].sum()) <= math.log(error_ratio) + 1e-9
+        caught += bool(told_apart and (sampling is Sampling.SAMPLED or spoilt.beyond_rounding(error_ratio)))
     return caught / _TRIALS
 
 

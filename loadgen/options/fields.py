@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -13,6 +14,7 @@ from loadgen.adapters.servers.redaction import holds_secret, secrets_within
 from loadgen.core.units import parse_duration_ns, seconds
 
 _HIGHEST_PORT = 65_535
+_DEEPEST = 100
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -28,11 +30,26 @@ def _json_object(value: Any) -> Any:
             raise ValueError(f"expected a JSON object, got text that is not JSON ({error})") from None
     if not isinstance(value, dict):
         raise ValueError(f'expected a JSON object such as {{"top_p": 0.9}}, got {type(value).__name__}')
+    return strict_json(value)
+
+
+def strict_json(value: dict[str, Any]) -> dict[str, Any]:
+    """The object, which every reader of JSON can read. Raises ValueError for one that is not so."""
+    level: list[Any] = [value]
+    for _ in range(_DEEPEST):
+        level = [item for each in level for item in _items(each)]
+    if level:
+        raise ValueError(f"expected at most {_DEEPEST} objects and lists within one another")
     try:
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError) as error:  # a NaN, an infinity, half a character, or a date of YAML's
         raise ValueError(f"expected what JSON can hold ({error})") from None
     return value
+
+
+def _items(value: Any) -> Iterable[Any]:
+    """What stands in an object or a list."""
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def _public(value: dict[str, Any]) -> dict[str, Any]:
@@ -145,6 +162,7 @@ DURATION = BeforeValidator(_duration)
 DurationSeconds = Annotated[float, DURATION]
 JsonField = Annotated[dict[str, Any], BeforeValidator(_json_object)]
 PublicJson = Annotated[JsonField, AfterValidator(_public)]
+StrictJson = Annotated[dict[str, Any], AfterValidator(strict_json)]
 Sendable = Annotated[str, AfterValidator(_sendable)]
 VariableName = Annotated[str, AfterValidator(_variable)]
 Pairs = Annotated[dict[str, str], BeforeValidator(_pairs)]

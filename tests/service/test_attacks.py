@@ -91,6 +91,12 @@ def test_no_connection_goes_behind_the_lists_back() -> None:
         assert done.stdout.decode().split() == [expected, expected], done.stderr.decode()
 
 
+def _nested(depth: int) -> bytes:
+    """A request whose options lie that deep."""
+    inner = b'{"a":' * depth + b"1" + b"}" * depth
+    return b'{"kind":"run","target":{"url":"http://127.0.0.1:1"},"options":{"extra_body":' + inner + b"}}"
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -101,14 +107,20 @@ def test_no_connection_goes_behind_the_lists_back() -> None:
         b'{"kind":"run","target":{"url":"http://127.0.0.1:1"},"options":{"num_requests":1e999}}',
         b'{"kind":"run","target":{"url":"http://127.0.0.1:1"},"options":{"num_requests":NaN}}',
         b'{"kind":"run","target":{"url":"http://127.0.0.1:1"},"options":{"seed":' + b"9" * 5000 + b"}}",
+        b'{"kind":"run","target":{"url":"http://127.0.0.1:1"},"options":{"request_rate":5,"burstiness":1e999}}',
+        b'{"kind":"run","target":{"url":"http://127.0.0.1:1"},"options":{"label":{"a":"\\ud800"}}}',
+        b'{"kind":"run","target":{"url":"http://127.0.0.1:1"},"options":{"header":{"a":["\\ud800"]}}}',
+        *(_nested(depth) for depth in (200, 500, 800, 900, 950)),
         b"\xff\xfe",
     ],
 )
-async def test_bodies_that_break_parsers(client: httpx2.AsyncClient, body: bytes) -> None:
-    """Nested without end, half of a character, numbers beyond all numbers: a problem, never a fault."""
-    answer = await client.post("/v1/runs", content=body, headers={"Content-Type": "application/json"})
+@pytest.mark.parametrize("path", ["/v1/runs", "/v1/runs/check", "/v1/import"])
+async def test_bodies_that_break_parsers(client: httpx2.AsyncClient, body: bytes, path: str) -> None:
+    """Nested without end, half of a character, numbers beyond all numbers: a problem, never a fault, now or later."""
+    answer = await client.post(path, content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code in (400, 422), answer.text[:200]
     assert answer.headers["content-type"] == "application/problem+json"
+    assert (await client.get("/v1/runs")).json()["items"] == []
 
 
 async def test_a_message_with_what_no_database_takes(

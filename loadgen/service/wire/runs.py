@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
 from loadgen.adapters.servers.redaction import holds_secret
+from loadgen.options.fields import StrictJson
 from loadgen.service.jobs.states import State
 from loadgen.service.wire.common import Body, Instant, Kind, Labels, Name, Reference, View
 
@@ -63,7 +64,7 @@ class RunRequest(Naming):
 
     kind: Kind
     target: Target | None = None
-    options: dict[str, Any] = Field(default_factory=dict)
+    options: StrictJson = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _target_where_needed(self) -> Self:
@@ -79,7 +80,7 @@ class ExperimentRequest(Naming):
 
     model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": [_EXPERIMENT_EXAMPLE]})
 
-    options: dict[str, Any]
+    options: StrictJson
 
 
 class RunView(View):

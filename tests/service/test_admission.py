@@ -1,5 +1,6 @@
 """What a run may not ask for: servers beyond the list, files beyond the folder, variables, more load than allowed."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from loadgen.options.metrics import MetricsOptions
 from loadgen.service.admission.addresses import AllowList, literal_address
 from loadgen.service.admission.guard import check_connection
+from loadgen.service.jobs.process import child_environment
 from tests.service.conftest import Make, a_run, client_of
 
 LOOPBACK = ["loopback"]
@@ -166,6 +168,7 @@ EXPERIMENT = {
     [
         ({"command": "sh -c 'curl evil' {port}"}, 403),
         ({"profile": "llama-3.1-8b-baseline"}, 403),
+        ({"profile": "llama-3.1-8b-baseline", "launch": "sim"}, 202),
         ({"profile": "/etc/passwd.yaml"}, 422),
         ({"sim": {"profile": "../x.yaml"}}, 422),
         ({"url": "http://10.0.0.7:8000"}, 403),
@@ -180,6 +183,40 @@ async def test_arms_start_nothing_and_reach_nothing_else(make: Make, arm: dict[s
     async with client_of(make()) as client:
         answer = await client.post("/v1/experiments", json={"options": options})
     assert answer.status_code == status, answer.text
+
+
+@pytest.mark.parametrize(
+    "arm", [{"profile": "PATH"}, {"profile": "PATH", "launch": "sim"}, {"sim": {"profile": "PATH"}}]
+)
+async def test_a_profile_by_path_is_not_even_read(make: Make, tmp_path: Path, arm: dict[str, Any]) -> None:
+    """What is wrong with a file of this machine would tell what stands in it."""
+    file = tmp_path / "passwords.yaml"
+    file.write_text("hunter2: 1\n")
+    text = json.dumps({**EXPERIMENT, "arms": {"baseline": arm}}).replace("PATH", str(file))
+    async with client_of(make()) as client:
+        answer = await client.post("/v1/experiments", json={"options": json.loads(text)})
+    assert answer.status_code == 422
+    (error,) = answer.json()["errors"]
+    assert error["pointer"] == "/options/arms/baseline/" + ("sim/profile" if "sim" in arm else "profile")
+    assert error["detail"] == "a profile is named, not given by path"
+
+
+async def test_an_experiment_has_no_further_processes(make: Make) -> None:
+    """As every run: connections of workers would go where the list does not let them."""
+    options = {**EXPERIMENT, "arms": {"baseline": {"sim": {}}}}
+    async with client_of(make()) as client:
+        answer = await client.post("/v1/experiments", json={"options": {**options, "workers": 2}})
+        assert answer.status_code == 422, answer.text
+        assert answer.json()["errors"][0]["pointer"] == "/options/workers"
+        assert (await client.post("/v1/experiments", json={"options": {**options, "workers": 1}})).status_code == 202
+
+
+def test_a_process_that_measures_knows_little_of_the_services_environment() -> None:
+    """Variables that runs may name, and what finds programs and profiles; nothing else of the service's."""
+    known = child_environment(
+        dict.fromkeys(("PATH", "PGPASSWORD", "TARGET_KEY", "LOADGEN_PROFILES_DIR"), "x"), ["TARGET_KEY"]
+    )
+    assert set(known) == {"PATH", "TARGET_KEY", "LOADGEN_PROFILES_DIR"}
 
 
 @pytest.mark.parametrize(

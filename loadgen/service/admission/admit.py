@@ -122,7 +122,25 @@ def options_of(kind: str, given: Mapping[str, Any], url: str) -> CommonOptions:
 
 def experiment_of(given: Mapping[str, Any], files: Path) -> ExperimentFile:
     """The experiment that a request has. Raises Problem that names each wrong field."""
-    return _validated(ExperimentFile, given, context={"folder": files})
+    if (pointer := next(_profiles_by_path(given), None)) is not None:
+        detail = "a profile is named, not given by path"
+        raise invalid(detail, FieldProblem(pointer=pointer, detail=detail))
+    file = _validated(ExperimentFile, given, context={"folder": files})
+    if file.workers > 1:
+        problem = FieldProblem(pointer="/options/workers", detail=NOT_HERE["workers"])
+        raise invalid("options that a request cannot have", problem)
+    return file
+
+
+def _profiles_by_path(given: Mapping[str, Any]) -> Iterator[str]:
+    """Where an experiment names the file of a profile: it is not even read, since what is wrong with it is told."""
+    arms = given.get("arms")
+    for name, arm in arms.items() if isinstance(arms, dict) else ():
+        sections = ((arm, ()), (arm.get("sim"), ("sim",))) if isinstance(arm, dict) else ()
+        for section, keys in sections:
+            profile = section.get("profile") if isinstance(section, dict) else None
+            if isinstance(profile, str) and is_path(profile):
+                yield _pointer("options", "arms", name, *keys, "profile")
 
 
 def with_files(kind: str, given: Mapping[str, Any], files: Path) -> dict[str, Any]:
@@ -157,9 +175,6 @@ def _keys_of_experiment(file: ExperimentFile, policy: Policy) -> set[str]:
 
 
 def _keys_of_arm(pointer: str, arm: ArmSection, policy: Policy) -> set[str]:
-    profiles = (arm.profile, (arm.sim or {}).get("profile"))
-    if any(isinstance(profile, str) and is_path(profile) for profile in profiles):
-        raise refused("a profile is named, not given by path", FieldProblem(pointer=pointer, detail="names a path"))
     for variable in (name for text in (arm.url or "", *arm.env.values()) for name in named_in(text)):
         _check_variable(pointer, variable, policy)
     match arm.server:

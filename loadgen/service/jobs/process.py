@@ -12,13 +12,14 @@ from typing import Any, Protocol
 import msgspec
 
 from loadgen.adapters.launch.orphans import Identity, identity_of
+from loadgen.adapters.profiles.files import DIRECTORY_VARIABLE
 from loadgen.core.errors import StoreError
 from loadgen.service.jobs.order import LOG, Order
 
 OnLine = Callable[[dict[str, Any]], None]
 _INHERITED = (
     *("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "PYTHONPATH"),
-    *("SSL_CERT_FILE", "SSL_CERT_DIR", "LD_LIBRARY_PATH"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "LD_LIBRARY_PATH", DIRECTORY_VARIABLE),
 )
 _LONGEST_LINE = 16 * 2**20
 

@@ -1,9 +1,12 @@
 """Who is let in: keys and their scopes, sessions of browsers, forged requests, guessing."""
 
+import asyncio
+import threading
 from pathlib import Path
 
 import httpx2
 import pytest
+from anyio import to_thread
 
 from loadgen.core.errors import ConfigError
 from loadgen.service.auth.failures import MOST, WINDOW_S
@@ -167,6 +170,8 @@ async def test_a_session_ends(client: httpx2.AsyncClient, clock: StillClock, ser
         {"Sec-Fetch-Site": "cross-site"},
         {"Host": "evil.example"},
         {"Host": "localhost.evil.example"},
+        {"Host": "[::1"},
+        {"Origin": "http://["},
     ],
 )
 async def test_other_sites_cannot_use_a_browser_on_this_machine(
@@ -202,6 +207,35 @@ async def test_health_needs_no_key_and_tells_nothing(client: httpx2.AsyncClient)
     assert (await client.get("/healthz")).json() == {"status": "ok"}
     assert (await client.get("/readyz")).status_code == 200
     assert (await client.get("/metrics")).status_code == 401
+
+
+async def test_readiness_tells_nobody_of_the_database(client: httpx2.AsyncClient, services: Services) -> None:
+    """Where it is and how it fails stands in the log, and not in an answer that needs no key."""
+    database = services.options.data_dir / "loadgen.db"
+    services.database.close()
+    database.write_bytes(b"no database" * 1000)
+    answer = await client.get("/readyz")
+    assert (answer.status_code, answer.json()["detail"]) == (503, "the database does not answer")
+
+
+async def test_health_waits_for_no_thread(client: httpx2.AsyncClient) -> None:
+    """While every thread that answers requests waits, say for a database, the process still answers that it lives."""
+    limiter, loop = to_thread.current_default_thread_limiter(), asyncio.get_running_loop()
+    taken, free = asyncio.Event(), threading.Event()
+
+    def hold() -> None:
+        loop.call_soon_threadsafe(taken.set)
+        free.wait(30)
+
+    tokens, limiter.total_tokens = limiter.total_tokens, 1
+    waiting = asyncio.create_task(to_thread.run_sync(hold))
+    try:
+        await taken.wait()
+        assert (await asyncio.wait_for(client.get("/healthz"), 5)).status_code == 200
+    finally:
+        free.set()
+        await waiting
+        limiter.total_tokens = tokens
 
 
 async def test_every_answer_has_the_headers_that_keep_browsers_in_check(client: httpx2.AsyncClient) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from loadgen.service.admission.addresses import literal_address
 from loadgen.service.auth import keys, sessions
@@ -88,17 +88,25 @@ class Door:
     def check_site(self, knock: Knock) -> None:
         """Refuses what a page of another site made a browser send, and names that were bent to mean this machine."""
         host = knock.headers.get("host", "")
-        name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
+        name = (_parts(f"//{host}").hostname or "").rstrip(".")
         known = literal_address(name) is not None or name == "localhost" or not self._public.isdisjoint({name, host})
         if not known and (not self._beyond or self._public):
             raise refused("the service is not reached by this name (--public-host)")
         if knock.method in _SAFE:
             return
         origin = knock.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc not in {host, *self._public}:
+        if origin is not None and _parts(origin).netloc not in {host, *self._public}:
             raise refused("a request of another site")
         if knock.headers.get("sec-fetch-site") == "cross-site":
             raise refused("a request of another site")
+
+
+def _parts(url: str) -> SplitResult:
+    """Of what a header says; of what is no URL nothing."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return urlsplit("")
 
 
 def _unauthorized(detail: str) -> Problem:

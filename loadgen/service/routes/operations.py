@@ -1,5 +1,7 @@
 """Health, readiness and metrics, for whoever watches over the service. Health and readiness need no key."""
 
+import logging
+
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
@@ -7,12 +9,14 @@ from loadgen.adapters.prometheus.page import chosen
 from loadgen.core.errors import StoreError
 from loadgen.service.routes.common import PROBLEM_SCHEMA, PROBLEM_TYPE, Parts, Reader, problems
 
+LOG = logging.getLogger("loadgen.service")
+
 router = APIRouter(tags=["operations"])
 
 
 @router.get("/healthz", responses={200: {"description": "The process answers."}})
-def health() -> dict[str, str]:
-    """Whether the process answers."""
+async def health() -> dict[str, str]:
+    """Whether the process answers: it waits for no thread, all of which may wait for a database that is gone."""
     return {"status": "ok"}
 
 
@@ -24,7 +28,8 @@ def readiness(parts: Parts) -> JSONResponse:
     try:
         parts.database.check()
     except StoreError as fault:
-        return _not_ready(str(fault))
+        LOG.warning("not ready", extra={"fault": str(fault)})
+        return _not_ready("the database does not answer")  # where it is and as whom it is asked is nobody's business
     if parts.closing.is_set():
         return _not_ready("the service ends")
     return JSONResponse({"status": "ok"}) if parts.works else _not_ready("runs are not worked on")

@@ -17,11 +17,16 @@ def fingerprint_of(request: Naming) -> str:
     return sha256(json.dumps(request.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
 
 
-def asked_before(connection: Connection, principal: str, key: str, fingerprint: str) -> str | None:
-    """The run that was asked for with that key, None the first time. Raises Problem when it was for another body."""
+def asked_before(connection: Connection, principal: str, key: str, fingerprint: str, at_unix_ms: int) -> str | None:
+    """The run that was asked for with that key in the week before, None the first time.
+
+    Raises Problem when it was for another body.
+    """
     row = connection.execute(
         select(idempotency.c.fingerprint, idempotency.c.resource_id).where(
-            idempotency.c.principal == principal, idempotency.c.idempotency_key == key
+            idempotency.c.principal == principal,
+            idempotency.c.idempotency_key == key,
+            idempotency.c.created_unix_ms >= at_unix_ms - REMEMBERED_MS,
         )
     ).one_or_none()
     if row is None:

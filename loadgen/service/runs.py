@@ -179,7 +179,7 @@ class Runs:
         if key is None:
             return None
         with self._database.read() as connection:
-            return asked_before(connection, principal, key, fingerprint)
+            return asked_before(connection, principal, key, fingerprint, self._clock.now_unix_ms())
 
 
 def asked_of(request: RunRequest) -> Asked:

@@ -3,6 +3,7 @@
 import httpx2
 import pytest
 
+from loadgen.service.idempotency import REMEMBERED_MS
 from loadgen.service.services import Services
 from tests.service.conftest import a_run
 from tests.service.fakes.obedient_child import Nursery
@@ -38,6 +39,16 @@ async def test_the_same_key_is_the_same_run(client: httpx2.AsyncClient) -> None:
     other = await client.post("/v1/runs", json=a_run(concurrency=3), headers=headers)
     assert other.status_code == 422
     assert len((await client.get("/v1/runs")).json()["items"]) == 1
+
+
+async def test_a_key_means_its_run_for_a_week(client: httpx2.AsyncClient, clock: StillClock) -> None:
+    """Who asks every week with the same word gets a run every week."""
+    headers = {"Idempotency-Key": "weekly"}
+    first = (await client.post("/v1/runs", json=a_run(), headers=headers)).json()["id"]
+    clock.move(REMEMBERED_MS / 1000 + 1)
+    second = await client.post("/v1/runs", json=a_run(concurrency=3), headers=headers)
+    assert second.status_code == 202
+    assert second.json()["id"] != first
 
 
 async def test_pages_hold_every_run_once(client: httpx2.AsyncClient, clock: StillClock) -> None:

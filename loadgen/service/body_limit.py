@@ -64,7 +64,8 @@ class BodyLimit:
                 return b"".join(parts)
 
     def _too_large(self) -> Problem:
-        return _problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", f"expected at most {self._most} bytes")
+        detail = f"expected at most {self._most} bytes (--max-body)"
+        return _problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", detail)
 
 
 def _problem(status: HTTPStatus, kind: str, detail: str) -> Problem:

@@ -7,6 +7,7 @@ import sys
 import tarfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,17 @@ from loadgen.core.errors import ExitCode
 from loadgen.service.admission.files import file_within
 from loadgen.service.jobs.order import LOG, REPORT, SUMMARY, VIEW
 from loadgen.service.jobs.states import ENDED, State
-from loadgen.service.problems import conflict, not_found
+from loadgen.service.problems import busy, conflict, not_found
 from loadgen.service.runs import results_in
 
 _LOG = logging.getLogger("loadgen.service")
 _REPORT_S = 300.0
 _NICE = 10
+_ASIDE = 2
+"""Commands of ours at a time."""
+_ROOM = 12
+"""Of the threads that answer requests so many may wait for one, so that there are always others."""
+_AGAIN_S = 5
 _LONGEST_DETAIL = 1000
 _CHUNK_BYTES = 1 << 18
 _LOG_BYTES = 1 << 16
@@ -29,9 +35,9 @@ _LOG_BYTES = 1 << 16
 class RunFiles:
     """Reads beneath the folder of runs. Raises Problem for what is not there, or not yet, or not any more."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, aside: int = _ASIDE, room: int = _ROOM) -> None:
         self._folder = folder
-        self._rendering = threading.Lock()
+        self._aside, self._room = threading.BoundedSemaphore(aside), threading.BoundedSemaphore(room)
 
     def summary(self, run: Mapping[str, Any]) -> bytes:
         """The whole result, as the file of that kind has it."""
@@ -56,7 +62,7 @@ class RunFiles:
         path = self._folder / str(run["id"]) / REPORT
         if not path.is_file():
             results = self._results(run)
-            with self._rendering:
+            with self._turn():
                 if not path.is_file():
                     _render(results, path)
         return self._read(run, REPORT)
@@ -91,12 +97,24 @@ class RunFiles:
         """The comparison as `loadgen compare --json` has it, of whatever the two sent."""
         paths = [str(self._results(run)) for run in (baseline, candidate)]
         judged = [f"--fail-on={gate}" for gate in gates]
-        done = _aside("compare", *paths, "--json", "--allow-unlike", "--allow-invalid", *judged)
+        with self._turn():
+            done = _aside("compare", *paths, "--json", "--allow-unlike", "--allow-invalid", *judged)
         if done.returncode not in (ExitCode.DONE, ExitCode.GATE_FAILED):
             said = done.stderr.decode(errors="replace").strip().removeprefix("loadgen: ")
             raise conflict(f"cannot be compared: {said}"[:_LONGEST_DETAIL].replace(str(self._folder), ""))
         found: dict[str, Any] = json.loads(done.stdout)
         return found
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Waits until a command of ours may run. Raises Problem where enough wait already."""
+        if not self._room.acquire(blocking=False):
+            raise busy("many reports and comparisons are being made", again_in_s=_AGAIN_S)
+        try:
+            with self._aside:
+                yield
+        finally:
+            self._room.release()
 
     def _results(self, run: Mapping[str, Any]) -> Path:
         results = results_in(self._folder, run)

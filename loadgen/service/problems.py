@@ -42,6 +42,12 @@ def not_found(what: str) -> Problem:
     return Problem(status=HTTPStatus.NOT_FOUND, kind="not-found", detail=f"no such {what}")
 
 
+def busy(detail: str, *, again_in_s: int) -> Problem:
+    """What can be later, without anything else being changed."""
+    headers = {"Retry-After": str(again_in_s)}
+    return Problem(status=HTTPStatus.SERVICE_UNAVAILABLE, kind="not-ready", detail=detail, headers=headers)
+
+
 def conflict(detail: str) -> Problem:
     """What cannot be now."""
     return Problem(status=HTTPStatus.CONFLICT, kind="conflict", detail=detail)

@@ -1,14 +1,23 @@
 """What a service knows, as one document, for keeping and for another service. Keys, sessions and files stay."""
 
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
-from sqlalchemy import Connection, Table, insert, or_, select
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
+from sqlalchemy import BigInteger, Column, Connection, Table, insert, or_, select
 
+from loadgen.core.errors import ConfigError
+from loadgen.options.fields import strict_json
+from loadgen.service.jobs.exposition import decode_families
 from loadgen.service.jobs.states import ENDED
 from loadgen.service.problems import FieldProblem, invalid
+from loadgen.service.run_list import view_of
+from loadgen.service.schedules.cron import Timetable
 from loadgen.service.store.tables import baselines, history, runs, schedules, webhooks
+from loadgen.service.wire.history import CapacityPoint
+from loadgen.service.wire.results import BaselineRequest
+from loadgen.service.wire.schedules import ScheduleRequest
+from loadgen.service.wire.webhooks import WebhookRequest
 
 SCHEMA = "loadgen.service/1"
 
@@ -17,6 +26,9 @@ _TABLES: Mapping[str, Table] = {
     table.name: table for table in (runs, history, schedules, baselines, webhooks)
 }  # in the order in which they refer to one another
 _LEFT_OUT = {"runs": frozenset({"number", "owner", "child"})}
+_LAST_UNIX_MS = 253_402_300_799_999
+"""The end of the year 9999, behind which there is no date."""
+_MOST = 2**31 - 1
 
 
 def exported(connection: Connection) -> dict[str, Any]:
@@ -38,6 +50,10 @@ def imported(connection: Connection, document: Mapping[str, Any]) -> dict[str, d
     """
     if document.get("schema") != SCHEMA:
         raise invalid(f"expected a document of schema {SCHEMA}", FieldProblem(pointer="/schema", detail="is another"))
+    try:
+        strict_json(dict(document))
+    except ValueError as error:
+        raise invalid(f"not what was exported: {error}") from None
     counts = {}
     for name, table in _TABLES.items():
         rows = _checked(name, document.get(name, []))
@@ -76,11 +92,39 @@ def _checked(name: str, rows: Any) -> Rows:
     for place, row in enumerate(rows if isinstance(rows, list) else [rows]):
         try:
             checked.append(model.model_validate(row).model_dump())
+            _SHOWN[name](checked[-1])
         except ValidationError as error:
             problem = error.errors(include_url=False, include_input=False)[0]
             pointer = "/".join(map(str, ("", name, place, *problem["loc"])))
             raise invalid("not what was exported", FieldProblem(pointer=pointer, detail=problem["msg"])) from None
+        except (ConfigError, KeyError, TypeError, ValueError) as error:
+            detail = str(error) if isinstance(error, ConfigError) else "lacks what an export has there"
+            raise invalid("not what was exported", FieldProblem(pointer=f"/{name}/{place}", detail=detail)) from None
     return checked
+
+
+def _schedule(row: Mapping[str, Any]) -> None:
+    asked = ScheduleRequest(**{field: row[field] for field in ScheduleRequest.model_fields})
+    Timetable(asked.cron, asked.time_zone).check(row["created_unix_ms"])
+
+
+def _point(row: Mapping[str, Any]) -> None:
+    told = row["detail"]
+    decode_families(told["families"])
+    expected = {f"expected_{bound}": told[bound] for bound in ("low", "high")}
+    CapacityPoint.of(
+        row, at="", name=None, compared_with=told["n"], expected=told["expected"], ratio=told["ratio"], **expected
+    )
+
+
+_SHOWN: Mapping[str, Callable[[dict[str, Any]], object]] = {
+    "runs": view_of,
+    "history": _point,
+    "schedules": _schedule,
+    "baselines": lambda row: BaselineRequest(**{field: row[field] for field in BaselineRequest.model_fields}),
+    "webhooks": lambda row: WebhookRequest(**{field: row[field] for field in WebhookRequest.model_fields}),
+}
+"""What lists make of a row: one of which they could make nothing would take all others with it."""
 
 
 def _model(name: str) -> type[BaseModel]:
@@ -89,6 +133,19 @@ def _model(name: str) -> type[BaseModel]:
     for column in _TABLES[name].c:
         if column.name in _LEFT_OUT.get(name, ()):
             continue
-        kind: Any = dict[str, Any] | list[Any] if column.type.python_type is dict else column.type.python_type
+        kind = _kind(column)
         fields[column.name] = (kind | None, None) if column.nullable else (kind, ...)
     return create_model(name, __config__=ConfigDict(extra="forbid", strict=True), **fields)
+
+
+def _kind(column: "Column[Any]") -> Any:
+    """What the column can hold, in every database."""
+    kind = column.type.python_type
+    if kind is dict:
+        return dict[str, Any] | list[Any]
+    if kind is str:
+        length = getattr(column.type, "length", None)
+        return Annotated[str, StringConstraints(max_length=length, pattern=r"^[^\x00]*$")]
+    if kind is int:
+        return Annotated[int, Field(ge=0, le=_LAST_UNIX_MS if isinstance(column.type, BigInteger) else _MOST)]
+    return kind

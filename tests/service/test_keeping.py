@@ -1,9 +1,16 @@
 """What is kept, for how long, and how it moves to another service."""
 
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx2
+import pytest
 
+from loadgen.service.files import RunFiles
+from loadgen.service.problems import Problem
 from loadgen.service.retention import EVERY_S, Retention
 from loadgen.service.services import Services
 from tests.service.conftest import Make, a_run, client_of
@@ -74,6 +81,78 @@ async def test_everything_moves_to_another_service(
         document["runs"][0]["id"] = "another"
         assert (await there.post("/v1/import", json=document)).status_code == 422
         assert (await there.post("/v1/import", json={**document, "runs": [{"id": 3}]})).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("table", "field", "value"),
+    [
+        ("runs", "kind", "walk"),
+        ("runs", "created_unix_ms", 2**70),
+        ("runs", "ended_unix_ms", 2**60),
+        ("runs", "name", "a\0b"),
+        ("runs", "reason", "r" * 201),
+        ("runs", "labels", ["a"]),
+        ("runs", "time_limit_s", float("inf")),
+        ("schedules", "cron", "61 * * * *"),
+        ("schedules", "time_zone", "Mars/Olympus"),
+        ("schedules", "request", {"kind": "run"}),
+        ("baselines", "kind", 3),
+        ("baselines", "gates", [3]),
+    ],
+)
+async def test_what_lists_could_not_show_is_not_taken_in(
+    client: httpx2.AsyncClient,
+    services: Services,
+    nursery: Nursery,
+    make: Make,
+    tmp_path: Path,
+    table: str,
+    field: str,
+    value: Any,
+) -> None:
+    """One row that is nothing would take all others with it: the whole document is refused, with its place."""
+    run_id = await complete(client, services, nursery)
+    await client.post("/v1/baselines", json={"name": "b", "run_id": run_id})
+    await client.post("/v1/schedules", json={"name": "nightly", "cron": "0 2 * * *", "request": a_run()})
+    document = (await client.get("/v1/export")).json()
+    document[table][0][field] = value
+    async with client_of(make(data_dir=tmp_path / "other")) as there:
+        answer = await there.post(
+            "/v1/import", content=json.dumps(document), headers={"Content-Type": "application/json"}
+        )
+        assert answer.status_code == 422, answer.text
+        for path in ("/v1/runs", "/v1/schedules", "/v1/baselines", "/v1/webhooks"):
+            assert (await there.get(path)).json()["items"] == []
+
+
+async def test_a_document_that_is_too_large_says_how_to_take_it_in(make: Make) -> None:
+    """What a service exports grows with its years, beyond what a body may be by default."""
+    async with client_of(make(max_body=100)) as client:
+        answer = await client.post("/v1/import", json={"schema": "x" * 100})
+    assert (answer.status_code, "--max-body" in answer.json()["detail"]) == (413, True)
+
+
+@pytest.mark.slow
+def test_comparisons_do_not_take_every_thread(tmp_path: Path) -> None:
+    """Where enough of them wait the next one is told to come again; a place that is left can be taken."""
+    files = RunFiles(tmp_path, aside=1, room=1)
+    run = {"id": "a", "artefact": "measured", "files_removed": False}
+    results = tmp_path / "a" / "out" / "measured"
+    results.mkdir(parents=True)
+    os.mkfifo(results / "manifest.json")  # whoever reads it waits
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(files.compared, run, run)
+        with (results / "manifest.json").open("w"):  # as soon as the first one reads
+            with pytest.raises(Problem) as second:
+                files.compared(run, run)
+            (results / "manifest.json").unlink()
+        with pytest.raises(Problem) as ended:
+            first.result()
+    assert (second.value.status, second.value.headers["Retry-After"]) == (503, "5")
+    assert ended.value.status == 409
+    with pytest.raises(Problem) as third:
+        files.compared(run, run)
+    assert third.value.status == 409
 
 
 async def test_files_of_a_run_are_those_beneath_it(

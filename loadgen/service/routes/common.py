@@ -25,7 +25,7 @@ _WORDS = {
     422: "A field or a parameter is wrong.",
     429: "Too many wrong keys from this address.",
     500: "A fault of the service.",
-    503: "Not ready.",
+    503: "Not now: many others ask, or the database does not answer.",
 }
 _ALWAYS = (400, 401, 403, 408, 413, 415, 422, 429)
 

@@ -26,7 +26,7 @@ const compared = async (baseline, run, gates, place, signal) => {
     const detail = fault.errors.length > 0 ? fault.errors.map((each) => each.detail).join("; ") : fault.detail;
     fill(
       place,
-      failure("These two are not compared", detail, fault.status === 0 ? () => compared(baseline, run, gates, place, signal) : null),
+      failure("These two are not compared", detail, [0, 503].includes(fault.status) ? () => compared(baseline, run, gates, place, signal) : null),
     );
   }
 };

@@ -20,9 +20,9 @@ from loadgen.options.experiment import load_experiment
 from loadgen.options.metrics import MetricsOptions
 from loadgen.options.resolve import resolve
 from loadgen.report.comparison import comparison_html, comparison_text, document_charts
+from loadgen.report.comparison.gates import failed_gates
 from loadgen.report.plan import plan_json, plan_text
 from loadgen.report.svg import chart_svg
-from loadgen.report.words import printable
 from loadgen.wiring.experiment import FinishedExperiment, resume_command, run_experiment
 from loadgen.wiring.experiment_plan import planned
 from loadgen.wiring.experiment_report import ExperimentResult, experiment_result
@@ -133,16 +133,15 @@ def _code(finished: FinishedExperiment, result: ExperimentResult | None) -> Exit
     """Where all was run, it is up to the gates. Those that failed are named, whatever else went wrong."""
     if result is None:
         return finished.code
-    for gate in result.failed_gates:
-        tell(f"loadgen: gate failed: {printable(gate.candidate)} at {gate.at}: {gate.evidence}")
-    decided = finished.code is ExitCode.DONE or (result.decided and result.failed_gates)
-    return result.code if decided else finished.code
+    for comparison in result.ladders:
+        for line in failed_gates(comparison):
+            tell(f"loadgen: gate failed: {line}")
+    return finished.code_with(result)
 
 
 def result_of(finished: FinishedExperiment) -> ExperimentResult | None:
     """What an experiment that came to its end came to; None of another, and of one that holds nothing to compare."""
-    plan, done = finished.manifest.plan, finished.folder.ran()
-    if finished.interrupted or not any(cell.arm == plan.baseline and cell.name in done for cell in plan.cells):
+    if finished.interrupted or not finished.comparable:
         return None
     return experiment_result(finished.folder.path)
 

@@ -12,7 +12,9 @@ _ORDER = [severity.value for severity in Severity]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """What comes first. `kind` is `valid`, `warning` (valid, with doubts) or `invalid`."""
+    """What comes first. `kind` is `valid`, `warning` (valid, with doubts), `unfinished` (some of it is missing) or
+    `invalid`.
+    """
 
     words: str
     kind: str

@@ -23,6 +23,7 @@ from loadgen.options.experiment import ExperimentFile
 from loadgen.wiring.execute import host_facts
 from loadgen.wiring.experiment_notes import change_notes, footing_remarks
 from loadgen.wiring.experiment_plan import planned_over
+from loadgen.wiring.experiment_report import ExperimentResult
 from loadgen.wiring.experiment_resume import give_up_damaged, resumed
 from loadgen.wiring.experiment_servers import check_servers
 from loadgen.wiring.sittings import ExperimentDisplay, Sittings, TimeLeft
@@ -62,6 +63,18 @@ class FinishedExperiment:
         if all(cell.name in finished and self.ends[cell.name].valid for cell in plan.cells):
             return ExitCode.DONE
         return ExitCode.INVALID_MEASUREMENT
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the baseline has a run, be it one in which nothing completed: there is something to report then."""
+        plan, ran = self.manifest.plan, self.folder.ran()
+        return any(cell.arm == plan.baseline and cell.name in ran for cell in plan.cells)
+
+    def code_with(self, result: ExperimentResult) -> ExitCode:
+        """What it ends with once its report is made: that of the report where all was run, or where gates failed that
+        nothing but requests that did not complete speaks against."""
+        decided = self.code is ExitCode.DONE or (result.decided and result.failed_gates)
+        return result.code if decided and not self.interrupted else self.code
 
 
 def resume_command(file: Path, folder: Path) -> str:

@@ -153,6 +153,21 @@ def test_a_band_that_is_cut_off_stays_beside_its_line(browser: Browser) -> None:
     assert int(outside) == 0
 
 
+def test_a_headline_has_the_colour_of_its_mark(browser: Browser) -> None:
+    """What is missing is as red as what is invalid, and green is for what is valid alone."""
+    told = """<script>
+      document.title = getComputedStyle(document.querySelector(".verdict > .headline")).color;
+    </script></body>"""
+    valid = explained_arms()
+    colours = {}
+    for comparison in (valid, replace(valid, planned_runs=valid.finished_runs + 1), three_arms()):
+        dom, _ = browser.dump(without_policy(comparison_html(comparison)).replace("</body>", told))
+        ((mark, first),) = re.findall(r'class="headline">(.) (\w+)', dom)
+        colours[first] = (mark, re.findall("<title>(.*?)</title>", dom))
+    assert [colours[first][0] for first in ("Valid", "Unfinished", "Invalid")] == ["✓", "✗", "✗"]
+    assert colours["Unfinished"] == colours["Invalid"] != colours["Valid"]
+
+
 def test_a_chart_is_saved_as_a_picture(browser: Browser) -> None:
     """A PNG on light paper that is named after the chart, with room for its title and its legend over what is drawn."""
     script = """<script>

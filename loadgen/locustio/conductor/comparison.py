@@ -4,7 +4,6 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from loadgen.adapters.store.files import Scrubber, document, replace_file
-from loadgen.core.errors import ExitCode
 from loadgen.core.experiment.plan import Role
 from loadgen.core.server.configuration import SpeculationConfiguration
 from loadgen.engine.live import LiveCounts
@@ -16,6 +15,7 @@ from loadgen.locustio.conductor.telling import Tell
 from loadgen.options.locust import LocustOptions, comparison_of
 from loadgen.report.comparison import comparison_html, comparison_text
 from loadgen.report.comparison.charts import length_charts, load_charts, speedup_chart
+from loadgen.report.comparison.gates import failed_gates
 from loadgen.wiring.experiment import FinishedExperiment, run_experiment
 from loadgen.wiring.experiment_report import ExperimentResult, experiment_result
 from loadgen.wiring.target import ask_target, destination_of
@@ -65,21 +65,17 @@ async def _told(options: LocustOptions, shown: "_Display") -> dict[str, dict[str
 
 def _result(done: FinishedExperiment) -> ExperimentResult | None:
     """What it came to, also one that was stopped; None where there is nothing to compare."""
-    plan, finished = done.manifest.plan, done.folder.finished()
-    if not any(cell.arm == plan.baseline and cell.name in finished for cell in plan.cells):
-        return None
-    return experiment_result(done.folder.path)
+    return experiment_result(done.folder.path) if done.comparable else None
 
 
 def _reported(done: FinishedExperiment, result: ExperimentResult) -> dict[str, Any]:
     path = (done.folder.path / REPORT).resolve()
     replace_file(path, comparison_html(*result.ladders).encode("utf-8", "replace"))
-    gates = [gate.evidence for gate in result.failed_gates]
     (comparison,) = result.ladders
     charts = (speedup_chart(comparison), *load_charts(comparison), *length_charts(comparison))
     return {
-        "code": int(result.code if done.code is ExitCode.DONE else done.code),
-        "failed_gates": gates,
+        "code": int(done.code_with(result)),
+        "failed_gates": failed_gates(comparison),
         "report": str(path),
         "charts": [chart.as_json() for chart in charts if chart.drawable],
         "text": comparison_text(comparison, width=100, color=False),

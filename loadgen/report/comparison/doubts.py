@@ -23,7 +23,7 @@ def headline(comparison: ArmsComparison) -> Headline:
         words = f"✗ Invalid at {_places(bad)}: do not use those levels"
         return Headline(words=words + (f"; {unfinished}" if unfinished else ""), kind="invalid")
     if unfinished is not None:
-        return Headline(words=f"✗ Unfinished: {unfinished}, and what follows is of those alone", kind="warning")
+        return Headline(words=f"✗ Unfinished: {unfinished}, and what follows is of those alone", kind="unfinished")
     if noise_doubt(comparison) is not None:
         return Headline(words="✓ Valid, but the baseline differs from itself", kind="warning")
     return valid_headline(

@@ -19,13 +19,13 @@ from loadgen.report.comparison.charts import (
 )
 from loadgen.report.comparison.crossing import crossover_beside, crossover_figure, load_unit
 from loadgen.report.comparison.doubts import doubts, headline
+from loadgen.report.comparison.gates import gate_lines
 from loadgen.report.comparison.standing import is_noise
 from loadgen.report.comparison.tables import choice_table, explanations
 from loadgen.report.comparison.trade_offs import figure_caveat
 from loadgen.report.comparison.words import (
     CLAIM_MARKS,
     advice,
-    gate_lines,
     interval,
     remarks,
     said_of,

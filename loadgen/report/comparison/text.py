@@ -9,12 +9,12 @@ from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
 from loadgen.core.comparison.verdict import Claim
 from loadgen.report import text_parts
 from loadgen.report.comparison.doubts import doubts, headline
+from loadgen.report.comparison.gates import gate_lines
 from loadgen.report.comparison.tables import choice_table, explanations
 from loadgen.report.comparison.words import (
     advice,
     claim_legend,
     expected_cell,
-    gate_lines,
     length_cell,
     remarks,
     said_of,

@@ -15,7 +15,7 @@ from loadgen.report.text_parts import INDENT
 from loadgen.report.verdict import Doubt, Headline
 from loadgen.report.words import data_facts, printable
 
-_HEADLINES = {"valid": "bold green", "warning": "bold yellow", "invalid": "bold red"}
+_HEADLINES = {"valid": "bold green", "warning": "bold yellow", "unfinished": "bold red", "invalid": "bold red"}
 _COLOURS = {"invalid": "bold red", "warning": "yellow", "info": "dim"}
 
 

@@ -16,6 +16,7 @@ from loadgen.options.capacity import CapacityOptions
 from loadgen.options.experiment import load_experiment
 from loadgen.options.load import CommonOptions, RunOptions, SweepOptions
 from loadgen.report.comparison import comparison_html
+from loadgen.report.comparison.gates import failed_gates
 from loadgen.service.child.against import held_against
 from loadgen.service.child.headline import headline, headline_of_comparison, headline_of_search, headline_of_sweep
 from loadgen.service.child.telling import Teller
@@ -103,20 +104,18 @@ async def _experiment(order: Order, folder: Path, follower: Follower, teller: Te
     )
     _finishing(teller)
     path = finished.folder.path
-    plan, done = finished.manifest.plan, finished.folder.finished()
-    if finished.interrupted or not any(cell.arm == plan.baseline and cell.name in done for cell in plan.cells):
+    if finished.interrupted or not finished.comparable:
         return Outcome(exit_code=finished.code, artefact=path.name, result={"remarks": list(finished.remarks)})
     result = await asyncio.to_thread(experiment_result, path)
     _save(folder, result, view_of_experiment(result.ladders))
     page = comparison_html(*result.ladders)
     replace_file(folder / REPORT, page.encode())
     replace_file(path / REPORT, page.encode())
-    code = finished.code if finished.code is not ExitCode.DONE else result.code
     return Outcome(
-        exit_code=code,
+        exit_code=finished.code_with(result),
         artefact=path.name,
         valid=all(comparison.valid for comparison in result.ladders),
-        gates=[f"{gate.candidate} at {gate.at}: {gate.evidence}" for gate in result.failed_gates],
+        gates=[line for comparison in result.ladders for line in failed_gates(comparison)],
         result={
             "ladders": [headline_of_comparison(comparison) for comparison in result.ladders],
             "remarks": list(finished.remarks),

@@ -10,8 +10,9 @@ from loadgen.report.capacity import capacity_doubts, capacity_facts, capacity_he
 from loadgen.report.charts import Chart, ladder_charts, quantile_chart, time_charts
 from loadgen.report.comparison.charts import positions_chart, speedup_chart
 from loadgen.report.comparison.doubts import doubts, headline
+from loadgen.report.comparison.gates import gate_lines
 from loadgen.report.comparison.tables import choice_table, explanations
-from loadgen.report.comparison.words import advice, gate_lines, remarks, said_of, subtitle
+from loadgen.report.comparison.words import advice, remarks, said_of, subtitle
 from loadgen.report.html.capacity import attainment_chart
 from loadgen.report.speculation_charts import speculation_charts
 from loadgen.report.tables import TextTable

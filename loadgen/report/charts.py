@@ -59,6 +59,8 @@ class Chart:
 
     `bars` has a bar at each x for each line, at most two; `scatter` points and no lines; x is ascending, may repeat.
 
+    `stacked` lines are shares, each an area of its own from its `low` to its `high`, one upon the other.
+
     `band` shades a span of x. `log_y` is the scale drawn first; `choose_scale` lets the reader change it. `top` is
     where a linear axis of values ends, though the band of a line goes beyond; None: it holds every band.
     """
@@ -77,6 +79,7 @@ class Chart:
     marks: tuple[Mark, ...] = ()
     height: int = 280
     top: float | None = None
+    stacked: bool = False
 
     @property
     def drawable(self) -> bool:

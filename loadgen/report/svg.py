@@ -130,12 +130,14 @@ def _band(chart: Chart, line: Line, x: _Scale, y: _Scale, top: float) -> str:
     there = [f"{at:.1f} {high:.1f}" for at, _, high in ends]
     back = [f"{at:.1f} {low:.1f}" for at, low, _ in reversed(ends)]
     path = "L".join((*there, *back))
-    return f'<path d="M{path}Z" fill="{_TONES[line.tone]}" fill-opacity="0.16" clip-path="url(#inside-{chart.id})"/>'
+    look = f'fill="{_TONES[line.tone]}" fill-opacity="{0.5 if chart.stacked else 0.16}"'
+    return f'<path d="M{path}Z" {look} clip-path="url(#inside-{chart.id})"/>'
 
 
 def _line(chart: Chart, line: Line, x: _Scale, y: _Scale) -> Iterator[str]:
     """Points without a value are passed over."""
-    points = [(x(at), y(value)) for at, value in zip(chart.x, line.values, strict=True) if value is not None]
+    values = line.values if not chart.stacked or line.high is None else line.high
+    points = [(x(at), y(value)) for at, value in zip(chart.x, values, strict=True) if value is not None]
     if not points:
         return
     path = "L".join(f"{at:.1f} {value:.1f}" for at, value in points)

@@ -1,5 +1,6 @@
 """What the charts of a comparison hold."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -74,14 +75,43 @@ def test_the_noise_floor_is_drawn_around_no_gain() -> None:
     assert "↑ 90.0" in chart_svg(chart)
 
 
-def test_the_time_of_requests_is_drawn() -> None:
-    """Shares of a request's time in the server, an arm a line; a server that tells none has no such chart."""
-    queue, prefill, decode = time_charts(explained_arms())
-    assert [line.label for line in queue.lines] == ["EAGLE-3 (k = 3)", "N-gram (k = 7)"]
-    assert [chart.lines[0].values[0] for chart in (queue, prefill, decode)] == pytest.approx([2.0, 8.0, 90.0])
+def test_the_time_of_requests_is_stacked() -> None:
+    """Shares of a request's time, a chart for each server that tells them: each lies on the one beneath, from decode up
+    to the whole, and is drawn at its upper end."""
+    baseline, *told = time_charts(explained_arms())
+    assert [chart.title for chart in told] == [
+        "EAGLE-3 (k = 3): time in the server",
+        "N-gram (k = 7): time in the server",
+    ]
+    assert not baseline.drawable
+    queue, prefill, decode = told[0].lines
+    assert [line.label for line in told[0].lines] == ["queue", "prefill", "decode"]
+    assert [line.values[0] for line in told[0].lines] == pytest.approx([2.0, 8.0, 90.0])
+    assert (decode.low, prefill.low, queue.low) == ((0.0,) * 3, decode.high, prefill.high)
+    assert queue.high == pytest.approx((100.0,) * 3)
+    drawn = chart_svg(replace(told[0], lines=(queue,)))
+    (line,) = re.findall(r'd="M([^"Z]+)" fill="none"', drawn)
+    axis = [float(y) for y in re.findall(r'd="M64 ([\d.]+)H', drawn)]
+    assert {float(point.split()[1]) for point in line.split("L")} == {min(axis)}
     assert not any(chart.drawable for chart in time_charts(three_arms()))
-    assert "Time in the queue" in comparison_html(explained_arms())
-    assert "Time in the queue" not in comparison_html(three_arms())
+    assert "time in the server" in comparison_html(explained_arms())
+    assert "time in the server" not in comparison_html(three_arms())
+
+
+def test_time_that_is_nothing_or_not_told_is_not_stacked() -> None:
+    """Without a queue there is no such area; a level at which the server told nothing has no ends."""
+    comparison = explained_arms()
+    first, second, third = (
+        replace(level, told=replace(level.told, queue_ratio=0.0)) for level in comparison.arms[0].levels
+    )
+    silent = replace(second, told=replace(second.told, queue_ratio=None, prefill_ratio=None, decode_ratio=None))
+    arm = replace(comparison.arms[0], levels=(first, silent, third))
+    (chart,) = time_charts(replace(comparison, arms=(arm,)))[1:]
+    assert [line.label for line in chart.lines] == ["prefill", "decode"]
+    for line in chart.lines:
+        for ends in (line.values, line.low, line.high):
+            assert ends is not None
+            assert [end is None for end in ends] == [False, True, False]
 
 
 def test_users_and_servers_are_drawn_against_each_other() -> None:

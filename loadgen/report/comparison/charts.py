@@ -14,6 +14,7 @@ Value = TypeVar("Value")
 _TONES = (0, 1, 2, 5, 6, 7)
 _BASELINE_TONE = 4
 _LIMIT_TONE = 3
+_WHOLE_PERCENT = 100.0
 
 
 class Look(TypedDict, total=False):
@@ -104,15 +105,45 @@ def load_charts(comparison: ArmsComparison) -> list[Chart]:
 
 
 def time_charts(comparison: ArmsComparison) -> list[Chart]:
-    """Where the time of a request goes in the server, as shares of it that add up to 100 %."""
+    """For the baseline and each arm, where the time of a request goes in the server: shares of it, stacked."""
     return [
-        _chart(comparison, f"arms-time-{name}", title, "% of a request's time", _lines_of(comparison, share))
-        for name, title, share in (
-            ("queue", "Time in the queue", _queue_percent),
-            ("prefill", "Time in prefill", _prefill_percent),
-            ("decode", "Time in decode", _decode_percent),
+        replace(
+            _chart(
+                comparison,
+                f"arms-time-{ladder.arm.name}",
+                f"{ladder.arm.label}: time in the server",
+                "% of a request's time",
+                _shares(ladder, _levels(comparison)),
+            ),
+            stacked=True,
+            top=_WHOLE_PERCENT,
+        )
+        for ladder in (comparison.baseline, *comparison.arms)
+    ]
+
+
+def _shares(ladder: ArmLadder, levels: Sequence[float]) -> list[Line]:
+    """Decode beneath prefill beneath the queue, named from the top as they lie; without what is nothing everywhere."""
+    shares = [
+        (label, tone, tuple(_at(ladder, level, share) for level in levels))
+        for label, tone, share in (
+            ("decode", 0, _decode_percent),
+            ("prefill", 1, _prefill_percent),
+            ("queue", _LIMIT_TONE, _queue_percent),
         )
     ]
+    told = zip(*(values for _, _, values in shares), strict=True)
+    low = tuple(None if all(value is None for value in of_level) else 0.0 for of_level in told)
+    lines: list[Line] = []
+    for label, tone, values in shares:
+        high = tuple(
+            None if begin is None else min(_WHOLE_PERCENT, begin + (value or 0.0))
+            for begin, value in zip(low, values, strict=True)
+        )
+        if any(values):
+            lines.insert(0, Line(label=label, values=values, tone=tone, shape=None, low=low, high=high))
+        low = high
+    return lines
 
 
 def pareto_chart(comparison: ArmsComparison) -> Chart:

@@ -118,7 +118,7 @@ const loadgenCharts = (() => {
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
-    ctx.globalAlpha = 0.16;
+    ctx.globalAlpha = chart.stacked ? 0.5 : 0.16;
     // Ends beyond the axis lie on its limit: joined to one far beyond, a band would fill all that lies before it.
     const { min, max } = u.scales.y;
     const within = (value) => u.valToPos(Math.min(Math.max(value, min), max), "y", true);
@@ -240,7 +240,7 @@ const loadgenCharts = (() => {
 
   const columns = (chart, log) => {
     const usable = (value) => (value === null || (log && value <= 0) ? null : value);
-    return [chart.x, ...chart.lines.map((line) => line.values.map(usable))];
+    return [chart.x, ...chart.lines.map((line) => (chart.stacked ? line.high : line.values).map(usable))];
   };
   const build = (chart, log, host) => {
     const figure = host.closest("figure");

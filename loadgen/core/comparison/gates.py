@@ -18,6 +18,7 @@ _METRIC = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 _OPERATOR = re.compile(r">=|<=|>|<")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _MOST_DIGITS = 15
+_MOST_NEAREST, _NEAR_RATIO = 3, 0.5
 
 
 class Limit(StrEnum):
@@ -142,9 +143,9 @@ def _check_metric(text: str, metric: str) -> None:
         return
     if f"{metric}.{STATISTICS[0]}" in METRICS:
         raise _wrong(text, place, f"expected a statistic of it: {metric} with .{', .'.join(STATISTICS)}")
-    close = get_close_matches(metric, METRICS, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(METRICS)}"
-    raise _wrong(text, place, f"{metric} is not compared; {hint}")
+    close = get_close_matches(metric, METRICS, n=_MOST_NEAREST, cutoff=_NEAR_RATIO)
+    hint = f"did you mean {', '.join(close)}?" if close else "expected one such as tpot_s.p99 or output_tokens_per_s;"
+    raise _wrong(text, place, f"{metric} is not compared; {hint} docs/compare.md lists all that are")
 
 
 def _limit(text: str, metric: str, number: str, unit: str, place: int) -> tuple[float, Limit]:

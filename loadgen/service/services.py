@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Protocol
 
 from loadgen.adapters.store.files import reason
@@ -170,9 +171,8 @@ def _made(folder: Path) -> Path:
     try:
         for each in (folder, folder / "runs", folder / "files"):
             each.mkdir(parents=True, exist_ok=True, mode=0o700)
-        probe = folder / ".probe"
-        probe.write_bytes(b"")
-        probe.unlink()
+        with TemporaryFile(dir=folder):
+            pass
     except OSError as fault:
         raise StoreError(f"--data-dir: {folder} cannot be written: {reason(fault)}") from fault
     return folder

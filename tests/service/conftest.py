@@ -15,6 +15,7 @@ from loadgen.service.app import application
 from loadgen.service.services import Services, build
 from loadgen.service.store.database import Database
 from tests.service.fakes.obedient_child import Nursery
+from tests.service.fakes.receiver import Receiver
 from tests.service.fakes.still_clock import StillClock
 from tests.service.postgres import PostgreSQL, running
 
@@ -82,6 +83,13 @@ def services(make: Make) -> Services:
 async def client(services: Services) -> AsyncIterator[httpx2.AsyncClient]:
     async with client_of(services) as found:
         yield found
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    found = Receiver()
+    yield found
+    found.close()
 
 
 @pytest.fixture(scope="session")

@@ -2,16 +2,14 @@
 stays at work for ever. `test_kill_nine.py` does the same with real processes."""
 
 import pytest
-from sqlalchemy import update
 
 from loadgen.service.jobs.owners import GONE_AFTER_S
 from loadgen.service.jobs.supervisor import BEAT_S
-from loadgen.service.services import Services
-from loadgen.service.store.tables import owners, runs
 from tests.service.asking import ask, shown
 from tests.service.conftest import Make, client_of
-from tests.service.fakes.obedient_child import GONE, Nursery, of_this_process
+from tests.service.fakes.obedient_child import Nursery, of_this_process
 from tests.service.fakes.still_clock import StillClock
+from tests.service.losing import forget_process, lose
 
 
 async def test_what_was_queued_runs_after_a_restart(make: Make, nursery: Nursery) -> None:
@@ -179,17 +177,3 @@ async def test_another_machines_run_is_not_begun_again(make: Make, nursery: Nurs
     second.supervisor.turn()
     async with client_of(second) as client:
         assert (await shown(client, run_id))["state"] == "interrupted"
-
-
-def lose(survivor: Services, lost: Services) -> None:
-    """What the database looks like after a kill: the process of the lost service is gone."""
-    here = of_this_process()
-    with survivor.database.write() as connection:
-        process = {**GONE, "boot": here["boot"]}
-        connection.execute(update(owners).where(owners.c.id == lost.supervisor.owner).values(process=process))
-
-
-def forget_process(services: Services, run_id: str) -> None:
-    """Its process is gone."""
-    with services.database.write() as connection:
-        connection.execute(update(runs).where(runs.c.id == run_id).values(child=GONE))

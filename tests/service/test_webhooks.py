@@ -3,73 +3,18 @@
 import base64
 import hmac
 import json
-from collections.abc import Iterator
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
-from typing import Any
 
 import httpx2
 import pytest
 
-from loadgen.service.services import Services
-from loadgen.service.webhooks.courier import Courier
 from loadgen.service.webhooks.outbox import RETRY_S
 from loadgen.service.webhooks.signing import signed_headers
-from tests.service.conftest import Make, a_run, client_of, resolve
+from tests.service.conftest import Make, a_run, client_of
 from tests.service.fakes.obedient_child import Nursery
+from tests.service.fakes.receiver import Receiver
 from tests.service.fakes.still_clock import StillClock
-
-SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-
-
-class Receiver:
-    """A little server that notes what it is told, and answers with `status`."""
-
-    def __init__(self) -> None:
-        self.status = 204
-        self.got: list[tuple[dict[str, str], bytes]] = []
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.got.append(({name.lower(): value for name, value in self.headers.items()}, body))
-                self.send_response(receiver.status)
-                if receiver.status == 302:
-                    self.send_header("Location", receiver.url + "/elsewhere")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/hook"
-        self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    found = Receiver()
-    yield found
-    found.close()
-
-
-def courier_of(services: Services) -> Courier:
-    return Courier(
-        services.database, services.clock, services.receivers, variables={"HOOK_SECRET": SECRET}, resolve=resolve
-    )
-
-
-def hook(url: str, *kinds: str) -> dict[str, Any]:
-    return {"name": "chat", "url": url, "secret_env": "HOOK_SECRET", "kinds": list(kinds)}
+from tests.service.telling import SECRET, courier_of, hook
 
 
 def test_signatures_are_those_of_standard_webhooks() -> None:

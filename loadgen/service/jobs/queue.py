@@ -109,6 +109,16 @@ def _take(connection: Connection, run_id: str, keys: Sequence[str], owner: str, 
     return True
 
 
+def note_child(connection: Connection, run_id: str, owner: str, child: Mapping[str, Any]) -> bool:
+    """Notes the process that is to measure; False when the run is not this service's any more."""
+    done = connection.execute(
+        update(runs)
+        .where(runs.c.id == run_id, runs.c.owner == owner, runs.c.state == State.STARTING)
+        .values(child=dict(child))
+    )
+    return done.rowcount == 1
+
+
 class _Gone(Exception):  # noqa: N818 (a way out of the transaction)
     """The run is not waiting any more."""
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, update
 from loadgen.service.clock import Clock
 from loadgen.service.jobs.order import has_begun
 from loadgen.service.jobs.process import kill_stored, still_lives
-from loadgen.service.jobs.queue import move
+from loadgen.service.jobs.queue import load, move
 from loadgen.service.jobs.states import AT_WORK, Reason, State
 from loadgen.service.store.tables import leases, runs
 
@@ -16,15 +16,20 @@ _MOST_ATTEMPTS = 5
 ORPHAN_LIMIT_S = 180.0
 
 
-def adopt(connection: Connection, run_id: str, *, before: str | None, owner: str) -> bool:
-    """This service sees to the run from now on; False when another one was faster."""
+def adopt(connection: Connection, run_id: str, *, before: str | None, owner: str) -> dict[str, Any] | None:
+    """This service sees to the run from now on; the run as it is then, None when another one was faster.
+
+    From then on the service before can note no process for it, so whether it was begun is settled.
+    """
     done = connection.execute(
         update(runs)
         .where(runs.c.id == run_id, runs.c.owner.is_not_distinct_from(before), runs.c.state.in_(AT_WORK))
         .values(owner=owner)
     )
-    connection.execute(update(leases).where(leases.c.run_id == run_id, leases.c.owner == before).values(owner=owner))
-    return done.rowcount == 1
+    if done.rowcount == 0:
+        return None
+    connection.execute(update(leases).where(leases.c.run_id == run_id).values(owner=owner))
+    return load(connection, run_id)
 
 
 def was_never_begun(run: dict[str, Any], folder: Path) -> bool:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import update
 from sqlalchemy.exc import SQLAlchemyError
 
 from loadgen.core.errors import ConfigError, LoadgenError, StoreError
@@ -23,7 +22,6 @@ from loadgen.service.jobs.takeover import LOOK_S, TakeOver
 from loadgen.service.jobs.work import Work
 from loadgen.service.problems import Problem
 from loadgen.service.store.database import Database
-from loadgen.service.store.tables import runs
 
 LOG = logging.getLogger("loadgen.service.jobs")
 
@@ -187,7 +185,11 @@ class Supervisor:
         child = self._spawn(folder, lambda line: self.hearing.heard(run_id, line))
         try:
             with self._database.write() as connection:
-                connection.execute(update(runs).where(runs.c.id == run_id).values(child=child.identity))
+                still_ours = queue.note_child(connection, run_id, self.owner, child.identity)
+            if not still_ours:
+                LOG.warning("a run was taken over while it began", extra={"run_id": run_id})
+                child.let_go()
+                return
             limit_s = run["time_limit_s"] or float("inf")
             self._work[run_id] = Work(
                 run=run, folder=folder, child=child, deadline_s=self._clock.monotonic_s() + limit_s

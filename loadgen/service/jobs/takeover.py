@@ -56,10 +56,9 @@ class TakeOver:
     def _take(self, row: dict[str, Any]) -> None:
         LOG.warning("a run without a service is taken over", extra={"run_id": row["id"]})
         with self._database.write() as connection:
-            if not adopt(connection, row["id"], before=row["owner"], owner=self._owner):
-                return
-        if not still_lives(row["child"]):
-            self._settle(row)
+            adopted = adopt(connection, row["id"], before=row["owner"], owner=self._owner)
+        if adopted is not None and not still_lives(adopted["child"]):
+            self._settle(adopted)
 
     def _settle(self, row: dict[str, Any]) -> None:
         folder = self._folder / row["id"]

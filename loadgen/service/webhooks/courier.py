@@ -45,6 +45,9 @@ class Courier:
         with self._database.read() as connection:
             messages = outbox.due(connection, self._clock.now_unix_ms(), _AT_ONCE)
         for message in messages:
+            with self._database.write() as connection:
+                if not outbox.claim(connection, message, self._clock.now_unix_ms()):
+                    continue
             error = self._deliver(message)
             with self._database.write() as connection:
                 outbox.note(connection, message, self._clock.now_unix_ms(), error)

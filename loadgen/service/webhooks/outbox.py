@@ -13,6 +13,9 @@ WAITING, DELIVERED, GIVEN_UP = "waiting", "delivered", "given_up"
 RETRY_S = (5.0, 30.0, 300.0, 1800.0, 7200.0, 21600.0)
 """Pauses between attempts; after the last one it is given up."""
 
+CLAIM_S = 120.0
+"""For so long a message is one service's to deliver; where that one is lost meanwhile, it is due again then."""
+
 _KEPT_MS = 30 * 24 * 3600 * 1000
 
 
@@ -62,6 +65,20 @@ def due(connection: Connection, now_unix_ms: int, limit: int) -> list[dict[str, 
     return [dict(row) for row in found.mappings()]
 
 
+def claim(connection: Connection, message: dict[str, Any], now_unix_ms: int) -> bool:
+    """Takes a message that is due to deliver it; False when another service was faster."""
+    done = connection.execute(
+        update(deliveries)
+        .where(
+            deliveries.c.id == message["id"],
+            deliveries.c.state == WAITING,
+            deliveries.c.next_unix_ms == message["next_unix_ms"],
+        )
+        .values(next_unix_ms=now_unix_ms + int(CLAIM_S * 1000))
+    )
+    return done.rowcount == 1
+
+
 def note(connection: Connection, message: dict[str, Any], now_unix_ms: int, error: str | None) -> None:
     """How an attempt ended: delivered, or to be tried again later, or given up."""
     attempts = message["attempts"] + 1
@@ -82,6 +99,17 @@ def note(connection: Connection, message: dict[str, Any], now_unix_ms: int, erro
             last_error=error,
         )
     )
+
+
+def latest(connection: Connection, webhook_id: str, limit: int) -> list[dict[str, Any]]:
+    """The latest messages of a webhook, the newest first."""
+    found = connection.execute(
+        select(deliveries)
+        .where(deliveries.c.webhook_id == webhook_id)
+        .order_by(deliveries.c.created_unix_ms.desc())
+        .limit(limit)
+    )
+    return [dict(row) for row in found.mappings()]
 
 
 def forget_old(connection: Connection, now_unix_ms: int) -> None:

@@ -1,6 +1,7 @@
 """A process that measures only as far as a test says."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,15 +66,20 @@ class ObedientChild:
 
 
 class Nursery:
-    """Makes them, each with that identity; the latest one stands last."""
+    """Makes them, each with that identity; the latest one stands last. `meanwhile` happens once, while one starts."""
 
     def __init__(self) -> None:
         self.children: list[ObedientChild] = []
         self.identity: dict[str, Any] = dict(GONE)
+        self.meanwhile: Callable[[], None] | None = None
 
     def __call__(self, folder: Path, on_line: Any) -> ObedientChild:
-        self.children.append(ObedientChild(folder, on_line, self.identity))
-        return self.children[-1]
+        child = ObedientChild(folder, on_line, self.identity)
+        self.children.append(child)
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return child
 
     @property
     def latest(self) -> ObedientChild:

@@ -67,9 +67,8 @@ def page(
 
 def view_of(row: Mapping[str, Any]) -> RunView:
     """A row as it is shown."""
-    shown = {name: row[name] for name in RunView.model_fields if name in row}
-    return RunView(
-        **shown,
+    return RunView.of(
+        row,
         created_at=rfc3339(row["created_unix_ms"]) or "",
         started_at=rfc3339(row["started_unix_ms"]),
         ended_at=rfc3339(row["ended_unix_ms"]),

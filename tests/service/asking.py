@@ -27,6 +27,15 @@ async def shown(client: httpx2.AsyncClient, run_id: str) -> dict[str, object]:
     return answer
 
 
+async def make_schedule(client: httpx2.AsyncClient, **values: Any) -> dict[str, Any]:
+    """A schedule of every hour; as it was made."""
+    body = {"name": "nightly", "cron": "0 * * * *", "request": a_run(), **values}
+    answer = await client.post("/v1/schedules", json=body)
+    assert answer.status_code == 201, answer.text
+    made: dict[str, Any] = answer.json()
+    return made
+
+
 def found(level: float | None) -> dict[str, Any]:
     """What a capacity test finds, at that level."""
     return {

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
 
 import httpx2
 import pytest
@@ -11,6 +10,9 @@ from loadgen.core.errors import ConfigError
 from loadgen.service.schedules import store
 from loadgen.service.schedules.cron import Timetable
 from loadgen.service.services import Services
+from loadgen.service.store import named
+from loadgen.service.store.tables import schedules
+from tests.service.asking import make_schedule
 from tests.service.conftest import Make, a_run, client_of
 from tests.service.fakes.obedient_child import Nursery
 from tests.service.fakes.still_clock import StillClock
@@ -54,14 +56,6 @@ def test_what_is_no_timetable(cron: str, zone: str) -> None:
     """Is refused with what was expected, also when it could never be due."""
     with pytest.raises(ConfigError, match=r"^(cron|time_zone): "):
         Timetable(cron, zone).check(instant("2026-03-02T12:00:00"))
-
-
-async def make_schedule(client: httpx2.AsyncClient, **values: Any) -> dict[str, Any]:
-    body = {"name": "nightly", "cron": "0 * * * *", "request": a_run(), **values}
-    answer = await client.post("/v1/schedules", json=body)
-    assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()
-    return made
 
 
 async def outcomes(client: httpx2.AsyncClient, schedule_id: str) -> list[tuple[str, str]]:
@@ -140,8 +134,9 @@ def test_an_instant_is_decided_once(make: Make, clock: StillClock, before: str, 
     database = make().database
     with database.write() as connection:
         now = clock.now_unix_ms()
-        assert store.add(
+        assert named.add(
             connection,
+            schedules,
             id="s",
             name="s",
             cron="0 * * * *",

@@ -1,17 +1,18 @@
 """Baselines: what runs are held against."""
 
+from typing import Any
 from uuid import uuid4
 
 from fastapi import APIRouter, Request
-from sqlalchemy import delete, insert, select
-from sqlalchemy.exc import IntegrityError
 
 from loadgen.service.admission.gates import check_gates
-from loadgen.service.auth import audit
+from loadgen.service.auth.audit import Action
 from loadgen.service.clock import rfc3339
 from loadgen.service.jobs.states import State
 from loadgen.service.problems import conflict, invalid, not_found
-from loadgen.service.routes.common import NO_BODY, Id, Parts, Reader, Runner, knock_of, problems
+from loadgen.service.routes.changes import found, note
+from loadgen.service.routes.common import NO_BODY, Id, Parts, Reader, Runner, problems
+from loadgen.service.store import named
 from loadgen.service.store.tables import baselines
 from loadgen.service.wire.results import BaselineList, BaselineRequest, BaselineView
 
@@ -33,60 +34,29 @@ def make_baseline(body: BaselineRequest, request: Request, parts: Parts, who: Ru
         raise invalid(
             "gates are for runs and sweeps; a capacity fails when it is for certain lower than the baseline's"
         )
-    baseline_id, now = uuid4().hex[:16], parts.clock.now_unix_ms()
-    try:
-        with parts.database.write() as connection:
-            connection.execute(
-                insert(baselines).values(
-                    id=baseline_id,
-                    name=body.name,
-                    run_id=body.run_id,
-                    kind=run["kind"],
-                    gates=list(body.gates),
-                    created_by=who.id,
-                    created_unix_ms=now,
-                )
-            )
-            audit.note(
-                connection,
-                now,
-                actor=who.id,
-                action="baseline.make",
-                subject=baseline_id,
-                address=knock_of(request).address,
-                run_id=body.run_id,
-            )
-    except IntegrityError:
-        raise conflict("a baseline of this name is there already") from None
-    return next(item for item in list_baselines(parts, who).items if item.id == baseline_id)
+    values = {**body.model_dump(), "id": uuid4().hex[:16], "kind": run["kind"], "created_by": who.id}
+    with parts.database.write() as connection:
+        if not named.add(connection, baselines, **values, created_unix_ms=parts.clock.now_unix_ms()):
+            raise conflict("a baseline of this name is there already")
+        note(connection, request, who, Action.BASELINE_MAKE, values["id"], run_id=body.run_id)
+    return _view(found(parts, baselines, values["id"], "baseline"))
 
 
 @router.get("", responses=problems())
 def list_baselines(parts: Parts, _who: Reader) -> BaselineList:
     """All baselines, by name."""
     with parts.database.read() as connection:
-        rows = connection.execute(select(baselines).order_by(baselines.c.name)).mappings().all()
-    shown = [{name: row[name] for name in BaselineView.model_fields if name in row} for row in rows]
-    return BaselineList(
-        items=[
-            BaselineView(**each, created_at=rfc3339(row["created_unix_ms"]) or "")
-            for each, row in zip(shown, rows, strict=True)
-        ]
-    )
+        return BaselineList(items=[_view(row) for row in named.every(connection, baselines)])
 
 
 @router.delete("/{baseline_id}", status_code=204, responses={**NO_BODY, **problems(404)})
 def remove_baseline(baseline_id: Id, request: Request, parts: Parts, who: Runner) -> None:
     """It is no baseline any more; the run stays."""
-    now = parts.clock.now_unix_ms()
     with parts.database.write() as connection:
-        if connection.execute(delete(baselines).where(baselines.c.id == baseline_id)).rowcount == 0:
+        if not named.remove(connection, baselines, baseline_id):
             raise not_found("baseline")
-        audit.note(
-            connection,
-            now,
-            actor=who.id,
-            action="baseline.remove",
-            subject=baseline_id,
-            address=knock_of(request).address,
-        )
+        note(connection, request, who, Action.BASELINE_REMOVE, baseline_id)
+
+
+def _view(row: dict[str, Any]) -> BaselineView:
+    return BaselineView.of(row, created_at=rfc3339(row["created_unix_ms"]) or "")

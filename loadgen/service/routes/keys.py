@@ -6,9 +6,11 @@ from fastapi import APIRouter, Query, Request, Response
 from sqlalchemy import select
 
 from loadgen.service.auth import audit, keys, sessions
+from loadgen.service.auth.audit import Action
 from loadgen.service.auth.principal import ANYBODY, Principal, Scope
 from loadgen.service.clock import rfc3339
 from loadgen.service.problems import conflict, not_found
+from loadgen.service.routes.changes import note
 from loadgen.service.routes.common import NO_BODY, Admin, Id, Limit, Parts, Reader, knock_of, limits_of, problems
 from loadgen.service.services import Services
 from loadgen.service.store.tables import keys as table
@@ -44,16 +46,7 @@ def make_key(body: KeyRequest, request: Request, parts: Parts, who: Admin) -> Ke
             created_by=who.id,
             at_unix_ms=now,
         )
-        audit.note(
-            connection,
-            now,
-            actor=who.id,
-            action="key.make",
-            subject=key_id,
-            address=knock_of(request).address,
-            name=body.name,
-            scope=body.scope,
-        )
+        note(connection, request, who, Action.KEY_MAKE, key_id, name=body.name, scope=body.scope)
     return KeyMade(id=key_id, key=key)
 
 
@@ -89,9 +82,7 @@ def revoke_key(key_id: Id, request: Request, parts: Parts, who: Admin) -> None:
             raise conflict("nobody could make keys any more: make another one of scope admin first")
         if not keys.revoke(connection, key_id, now):
             raise not_found("key")
-        audit.note(
-            connection, now, actor=who.id, action="key.revoke", subject=key_id, address=knock_of(request).address
-        )
+        note(connection, request, who, Action.KEY_REVOKE, key_id)
 
 
 @router.post("/session", status_code=201, responses=problems())
@@ -103,7 +94,7 @@ def open_session(body: SessionRequest, request: Request, response: Response, par
     now = parts.clock.now_unix_ms()
     with parts.database.write() as connection:
         cookie = sessions.open_session(connection, principal.id, now)
-        audit.note(connection, now, actor=principal.id, action="session.open", address=knock.address)
+        note(connection, request, principal, Action.SESSION_OPEN)
     response.set_cookie(
         sessions.COOKIE,
         cookie,
@@ -134,24 +125,16 @@ def close_session(request: Request, response: Response, parts: Parts, _who: Read
 
 @router.get("/audit", responses=problems())
 def list_audit(
-    parts: Parts, _who: Admin, before: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None, limit: Limit = 100
+    parts: Parts,
+    _who: Admin,
+    action: Annotated[Action | None, Query(description="Changes of this kind alone.")] = None,
+    before: Annotated[int | None, Query(ge=1, le=2**63 - 1, description="`next` of the page before this one.")] = None,
+    limit: Limit = 100,
 ) -> AuditPage:
     """What was changed by whom, the newest first."""
     with parts.database.read() as connection:
-        rows = audit.page(connection, before=before, limit=limit)
-    items = [
-        AuditView(
-            id=row["id"],
-            at=rfc3339(row["at_unix_ms"]) or "",
-            actor=row["actor"],
-            address=row["address"],
-            action=row["action"],
-            subject=row["subject"],
-            detail=row["detail"],
-        )
-        for row in rows
-    ]
-    return AuditPage(items=items, next=items[-1].id if len(items) == limit else None)
+        rows, behind = audit.page(connection, action=action, before=before, limit=limit)
+    return AuditPage(items=[AuditView.of(row, at=rfc3339(row["at_unix_ms"]) or "") for row in rows], next=behind)
 
 
 def session_view(parts: Services, principal: Principal, cookie: str | None) -> SessionView:

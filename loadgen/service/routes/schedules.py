@@ -8,25 +8,18 @@ from uuid import uuid4
 from fastapi import APIRouter, Query, Request, Response
 
 from loadgen.core.errors import ConfigError
-from loadgen.service.auth import audit
+from loadgen.service.auth.audit import Action
 from loadgen.service.auth.principal import Principal
 from loadgen.service.clock import rfc3339
 from loadgen.service.problems import FieldProblem, conflict, invalid, not_found
-from loadgen.service.routes.common import (
-    NO_BODY,
-    Id,
-    Limit,
-    Parts,
-    Reader,
-    Runner,
-    knock_of,
-    limits_of,
-    problems,
-)
+from loadgen.service.routes.changes import found, note
+from loadgen.service.routes.common import NO_BODY, Id, Limit, Parts, Reader, Runner, limits_of, problems
 from loadgen.service.runs import asked_of
 from loadgen.service.schedules import store
 from loadgen.service.schedules.cron import Timetable
 from loadgen.service.services import Services
+from loadgen.service.store import named
+from loadgen.service.store.tables import schedules
 from loadgen.service.wire.runs import RunDetail
 from loadgen.service.wire.schedules import (
     CronCheck,
@@ -51,9 +44,9 @@ def make_schedule(body: ScheduleRequest, request: Request, parts: Parts, who: Ru
     schedule_id = uuid4().hex[:16]
     now = parts.clock.now_unix_ms()
     with parts.database.write() as connection:
-        if not store.add(connection, id=schedule_id, created_by=who.id, created_unix_ms=now, **values):
+        if not named.add(connection, schedules, id=schedule_id, created_by=who.id, created_unix_ms=now, **values):
             raise conflict("a schedule of this name is there already")
-        _note(connection, parts, who, request, "schedule.make", schedule_id, name=body.name)
+        note(connection, request, who, Action.SCHEDULE_MAKE, schedule_id, name=body.name)
     return _view(_found(parts, schedule_id))
 
 
@@ -61,7 +54,7 @@ def make_schedule(body: ScheduleRequest, request: Request, parts: Parts, who: Ru
 def list_schedules(parts: Parts, _who: Reader) -> ScheduleList:
     """All schedules, by name."""
     with parts.database.read() as connection:
-        return ScheduleList(items=[_view(row) for row in store.every(connection)])
+        return ScheduleList(items=[_view(row) for row in named.every(connection, schedules)])
 
 
 @router.post("/check", responses=problems())
@@ -84,9 +77,9 @@ def change_schedule(
     _found(parts, schedule_id)
     values = _checked(body, parts, who)
     with parts.database.write() as connection:
-        if not store.change(connection, schedule_id, **values):
+        if not named.change(connection, schedules, schedule_id, **values):
             raise conflict("a schedule of this name is there already")
-        _note(connection, parts, who, request, "schedule.change", schedule_id, name=body.name)
+        note(connection, request, who, Action.SCHEDULE_CHANGE, schedule_id, name=body.name)
     return _view(_found(parts, schedule_id))
 
 
@@ -94,9 +87,9 @@ def change_schedule(
 def remove_schedule(schedule_id: Id, request: Request, parts: Parts, who: Runner) -> None:
     """Removes it. Runs that it led to stay."""
     with parts.database.write() as connection:
-        if not store.remove(connection, schedule_id):
+        if not named.remove(connection, schedules, schedule_id):
             raise not_found("schedule")
-        _note(connection, parts, who, request, "schedule.remove", schedule_id)
+        note(connection, request, who, Action.SCHEDULE_REMOVE, schedule_id)
 
 
 @router.post("/{schedule_id}/pause", responses=problems(404))
@@ -175,48 +168,29 @@ def _set_paused(schedule_id: str, request: Request, parts: Services, who: Princi
     row = _found(parts, schedule_id)
     due = Timetable(row["cron"], row["time_zone"]).next_after(parts.clock.now_unix_ms())
     with parts.database.write() as connection:
-        store.change(connection, schedule_id, paused=paused, next_unix_ms=due)
-        _note(connection, parts, who, request, "schedule.pause" if paused else "schedule.resume", schedule_id)
+        named.change(connection, schedules, schedule_id, paused=paused, next_unix_ms=due)
+        note(connection, request, who, Action.SCHEDULE_PAUSE if paused else Action.SCHEDULE_RESUME, schedule_id)
     parts.hub.tell()
     return _view(_found(parts, schedule_id))
 
 
-def _note(
-    connection: Any, parts: Services, who: Principal, request: Request, action: str, subject: str, **more: Any
-) -> None:
-    audit.note(
-        connection,
-        parts.clock.now_unix_ms(),
-        actor=who.id,
-        action=action,
-        subject=subject,
-        address=knock_of(request).address,
-        **more,
-    )
-
-
 def _found(parts: Services, schedule_id: str) -> dict[str, Any]:
-    with parts.database.read() as connection:
-        row = store.load(connection, schedule_id)
-    if row is None:
-        raise not_found("schedule")
-    return row
+    return found(parts, schedules, schedule_id, "schedule")
 
 
 def _due(table: Timetable, parts: Services, count: int) -> DueTimes:
-    found = list(islice(table.after(parts.clock.now_unix_ms()), count))
-    local = [datetime.fromtimestamp(each / 1000, tz=UTC).astimezone(table.zone()) for each in found]
+    instants = list(islice(table.after(parts.clock.now_unix_ms()), count))
+    local = [datetime.fromtimestamp(each / 1000, tz=UTC).astimezone(table.zone()) for each in instants]
     return DueTimes(
         words=table.words(),
-        items=[rfc3339(each) or "" for each in found],
+        items=[rfc3339(each) or "" for each in instants],
         local=[each.isoformat(timespec="minutes") for each in local],
     )
 
 
 def _view(row: dict[str, Any]) -> ScheduleView:
-    shown = {name: row[name] for name in ScheduleView.model_fields if name in row}
-    return ScheduleView(
-        **shown,
+    return ScheduleView.of(
+        row,
         words=Timetable(row["cron"], row["time_zone"]).words(),
         created_at=rfc3339(row["created_unix_ms"]) or "",
         next_at=None if row["paused"] else rfc3339(row["next_unix_ms"]),

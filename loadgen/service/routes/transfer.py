@@ -5,8 +5,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from loadgen.service import transfer
-from loadgen.service.auth import audit
-from loadgen.service.routes.common import Admin, Parts, knock_of, problems
+from loadgen.service.auth.audit import Action
+from loadgen.service.routes.changes import note
+from loadgen.service.routes.common import Admin, Parts, problems
 
 router = APIRouter(prefix="/v1", tags=["operations"])
 
@@ -23,12 +24,5 @@ def import_(body: dict[str, Any], request: Request, parts: Parts, who: Admin) ->
     """Takes in what another service exported, as far as it is not there. Schedules come paused."""
     with parts.database.write() as connection:
         counts = transfer.imported(connection, body)
-        audit.note(
-            connection,
-            parts.clock.now_unix_ms(),
-            actor=who.id,
-            action="import",
-            address=knock_of(request).address,
-            added={name: count["added"] for name, count in counts.items()},
-        )
+        note(connection, request, who, Action.IMPORT, added={name: count["added"] for name, count in counts.items()})
     return counts

@@ -16,8 +16,10 @@ from loadgen.service.problems import Problem
 from loadgen.service.runs import Runs, asked_of
 from loadgen.service.schedules import store
 from loadgen.service.schedules.cron import Timetable
+from loadgen.service.store import named
 from loadgen.service.store.database import Database
 from loadgen.service.store.tables import runs as runs_table
+from loadgen.service.store.tables import schedules
 from loadgen.service.wire.runs import RunRequest
 
 LOG = logging.getLogger("loadgen.service.schedules")
@@ -77,11 +79,11 @@ class Scheduler:
     def _plan_anew(self, now: int) -> None:
         """After a clock that was ahead is set back, what was planned by it lies too far away."""
         with self._database.write() as connection:
-            for row in store.every(connection):
+            for row in named.every(connection, schedules):
                 expected = Timetable(row["cron"], row["time_zone"]).next_after(now)
                 planned = row["next_unix_ms"]
                 if not row["paused"] and expected is not None and (planned is None or planned > expected):
-                    store.change(connection, row["id"], next_unix_ms=expected)
+                    named.change(connection, schedules, row["id"], next_unix_ms=expected)
 
     def _fire(self, row: dict[str, Any], now: int) -> None:
         """Of several instants that went by together the latest may lead to a run, the others were missed."""
@@ -97,7 +99,9 @@ class Scheduler:
         with self._database.write() as connection:
             for instant in missed:
                 store.decide(connection, row["id"], instant, Outcome.MISSED, now)
-            store.change(connection, row["id"], next_unix_ms=table.next_after(max(now, latest)), last_unix_ms=latest)
+            named.change(
+                connection, schedules, row["id"], next_unix_ms=table.next_after(max(now, latest)), last_unix_ms=latest
+            )
             outcome = self._outcome(connection, row, admitted, in_time=in_time)
             if not store.decide(connection, row["id"], latest, outcome, now):
                 return

@@ -1,24 +1,13 @@
-"""Schedules in the database, and what became of each instant at which one was due."""
+"""Which schedules are due, and what became of each instant at which one was. The rest is as `store.named` has it."""
 
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from loadgen.service.store.tables import firings, schedules
 
 MISSED = "missed"
-
-
-def load(connection: Connection, schedule_id: str) -> dict[str, Any] | None:
-    """All columns."""
-    row = connection.execute(select(schedules).where(schedules.c.id == schedule_id)).mappings().one_or_none()
-    return None if row is None else dict(row)
-
-
-def every(connection: Connection) -> list[dict[str, Any]]:
-    """All of them, by name."""
-    return [dict(row) for row in connection.execute(select(schedules).order_by(schedules.c.name)).mappings()]
 
 
 def due(connection: Connection, now_unix_ms: int) -> list[dict[str, Any]]:
@@ -27,31 +16,6 @@ def due(connection: Connection, now_unix_ms: int) -> list[dict[str, Any]]:
         schedules.c.paused.is_(False), schedules.c.next_unix_ms.is_not(None), schedules.c.next_unix_ms <= now_unix_ms
     )
     return [dict(row) for row in connection.execute(found.order_by(schedules.c.next_unix_ms)).mappings()]
-
-
-def add(connection: Connection, **values: Any) -> bool:
-    """False when the name is taken."""
-    try:
-        with connection.begin_nested():
-            connection.execute(insert(schedules).values(**values))
-    except IntegrityError:
-        return False
-    return True
-
-
-def change(connection: Connection, schedule_id: str, **values: Any) -> bool:
-    """False when the new name is taken."""
-    try:
-        with connection.begin_nested():
-            connection.execute(update(schedules).where(schedules.c.id == schedule_id).values(**values))
-    except IntegrityError:
-        return False
-    return True
-
-
-def remove(connection: Connection, schedule_id: str) -> bool:
-    """False when there is none."""
-    return connection.execute(delete(schedules).where(schedules.c.id == schedule_id)).rowcount == 1
 
 
 def decide(connection: Connection, schedule_id: str, fire_at_unix_ms: int, outcome: str, decided_unix_ms: int) -> bool:

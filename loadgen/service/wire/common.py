@@ -1,6 +1,7 @@
 """What bodies and answers are made of."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -23,6 +24,11 @@ class View(BaseModel):
     """What is given: clients pass over fields that they do not know."""
 
     model_config = ConfigDict(frozen=True)
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], **more: Any) -> Self:
+        """Of the columns that bear the names of fields, and of what the row has in another form."""
+        return cls(**{name: row[name] for name in cls.model_fields if name in row and name not in more}, **more)
 
 
 class ProblemField(View):

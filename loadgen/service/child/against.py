@@ -39,6 +39,9 @@ def held_against(baseline: Baseline, outcome: Outcome, folder: Path, *, kind: st
 def _capacity(baseline: Baseline, outcome: Outcome) -> tuple[list[str], dict[str, Any]]:
     """Lower only where it is for certain: below all that the baseline's may be."""
     before, now = baseline.result, outcome.result
+    if before.get("variable") != now.get("variable"):
+        units = f"its capacity is of {before.get('variable')}, this one of {now.get('variable')}"
+        return [f"cannot be compared with {baseline.name}: {units}"], {}
     level, least = now.get("level"), before.get("low") or before.get("level")
     most = now.get("high") or level
     told = {"level": before.get("level"), "low": before.get("low"), "high": before.get("high")}

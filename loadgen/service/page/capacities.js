@@ -56,7 +56,7 @@ export const historyChart = (points, baseline) => {
   if (baseline !== null)
     lines.push(
       line(
-        `baseline ${baseline.name}`,
+        `baseline ${baseline.name}: ${level(baseline.level)}`,
         points.map(() => baseline.level),
         2,
         { dashed: true },

@@ -6,10 +6,11 @@ from fastapi import APIRouter
 
 from loadgen.service.clock import rfc3339
 from loadgen.service.history import history
+from loadgen.service.history.baseline import baseline_of
 from loadgen.service.jobs import queue
 from loadgen.service.problems import not_found
 from loadgen.service.routes.common import Id, Limit, Parts, Reader, problems
-from loadgen.service.wire.history import CapacityPoint, CapacitySeries, PointList, SeriesList
+from loadgen.service.wire.history import CapacityBaseline, CapacityPoint, CapacitySeries, PointList, SeriesList
 
 router = APIRouter(prefix="/v1/history", tags=["history"])
 
@@ -39,16 +40,18 @@ def show_series(series: Id, parts: Parts, _who: Reader, limit: Limit = 200) -> P
     """The results of one series in the order of time, each with whether it changed."""
     with parts.database.read() as connection:
         rows = history.points(connection, series, limit)
-    if not rows:
-        raise not_found("series")
-    return PointList(items=[_view(row) for row in rows])
+        if not rows:
+            raise not_found("series")
+        held = baseline_of(connection, rows[-1])
+    return PointList(
+        items=[_view(row) for row in rows], baseline=None if held is None else CapacityBaseline.model_validate(held)
+    )
 
 
 def _view(row: dict[str, Any]) -> CapacityPoint:
-    shown = {name: row[name] for name in CapacityPoint.model_fields if name in row}
     detail = row["detail"]
-    return CapacityPoint(
-        **shown,
+    return CapacityPoint.of(
+        row,
         at=rfc3339(row["at_unix_ms"]) or "",
         name=detail.get("name"),
         compared_with=detail["n"],

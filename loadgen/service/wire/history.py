@@ -47,7 +47,18 @@ class SeriesList(View):
     items: list[CapacitySeries]
 
 
+class CapacityBaseline(View):
+    """The capacity of the baseline that tests of a series are held against, with the levels that it lies between."""
+
+    name: str
+    run_id: str
+    level: float
+    low: float | None
+    high: float | None
+
+
 class PointList(View):
-    """The results of one, ascending."""
+    """The results of one, ascending. `baseline` is that of the schedule of the latest one, else of that one itself."""
 
     items: list[CapacityPoint]
+    baseline: CapacityBaseline | None

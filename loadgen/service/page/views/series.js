@@ -1,6 +1,6 @@
 // The capacity tests of one server with the same options, over time.
 
-import { get, getIfThere } from "/page/api.js";
+import { get } from "/page/api.js";
 import { capacityText, changeTag, changeText, historyChart, seriesName } from "/page/capacities.js";
 import { charts } from "/page/charts.js";
 import { details, el, fill, foreign, heading, json, link, section, table } from "/page/elements.js";
@@ -26,21 +26,26 @@ const row = (point) => [
   number(point.output_tokens_per_s),
 ];
 
-/** The baseline that the latest test was held against, with its capacity. */
-const baselineOf = async (point, signal) => {
-  const run = await getIfThere(`/v1/runs/${point.run_id}`, signal);
-  const held = run?.result?.comparison;
-  return held?.level ? { name: held.baseline, level: held.level } : null;
-};
+/** What the chart shows, in words. */
+const caption = (baseline, variable) =>
+  el(
+    "p",
+    { class: "caption" },
+    "Band: where a test without a change would lie, by the tests before it. Vertical lines: changes, and tests that were not valid.",
+    baseline !== null && [
+      " Level line: the baseline ",
+      link(`/runs/${baseline.run_id}`, foreign(baseline.name)),
+      `, ${capacityText({ ...baseline, variable, valid: true })}, which tests are held against.`,
+    ],
+  );
 
 export const show = async ({ main, parameters: [id], signal, titled }) => {
-  const [{ items: points }, { items: all }] = await Promise.all([
+  const [{ items: points, baseline }, { items: all }] = await Promise.all([
     get(`/v1/history/capacity/${encodeURIComponent(id)}`, signal),
     get("/v1/history/capacity", signal),
   ]);
   const series = all.find((each) => each.series === id);
   const latest = points.at(-1);
-  const baseline = await baselineOf(latest, signal);
   const name = series ? seriesName(series) : id;
   const kind = { regression: "invalid", improvement: "", no_change: "" }[latest.verdict] ?? "warning";
   fill(
@@ -60,15 +65,7 @@ export const show = async ({ main, parameters: [id], signal, titled }) => {
       el("p", { class: "headline" }, capacityText(latest), " ", changeTag(latest)),
       el("p", { class: "answer" }, changeText(latest)),
     ),
-    section(
-      "Over time",
-      el(
-        "p",
-        { class: "caption" },
-        "Band: where a test without a change would lie, by the tests before it. Vertical lines: changes, and tests that were not valid.",
-      ),
-      charts([historyChart(points, baseline)], signal, "stack").node,
-    ),
+    section("Over time", caption(baseline, latest.variable), charts([historyChart(points, baseline)], signal, "stack").node),
     section("Tests", table("Tests, the latest first", COLUMNS, [...points].reverse().map(row))),
     series && details("Options of these tests", json("Options", series.options)),
   );

@@ -2,14 +2,40 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from loadgen.service.child.perform import perform
 from loadgen.service.child.telling import Teller
-from loadgen.service.jobs.order import REPORT, VIEW, Order
+from loadgen.service.jobs.order import REPORT, SUMMARY, VIEW, Order, Outcome
 from tests.cli.commands import ChatServer
 from tests.fakes.scripted_server import plain
+
+
+def performed(kind: str, options: dict[str, Any], folder: Path) -> Outcome:
+    """What becomes of an order, while nobody listens."""
+    nobody = os.open(os.devnull, os.O_WRONLY)
+    teller = Teller(nobody)
+    try:
+        return perform(
+            Order(run_id="r", kind=kind, options=options, folder=str(folder), allowed_hosts=[]),
+            teller,
+        )
+    finally:
+        teller.close()
+        os.close(nobody)
+
+
+def test_a_server_that_dies_between_two_levels_takes_nothing_with_it(tmp_path: Path) -> None:
+    """The run has failed, with the reason, and has the result of the level before."""
+    with ChatServer(closes_at=4) as server:
+        url = server.url
+        load = {"concurrency": [1, 2], "num_requests": 4, "warmup_requests": 0, "settle": 0, "grace": 0}
+        outcome = performed("sweep", {"url": url, **load}, tmp_path)
+    assert (outcome.exit_code, str(outcome.message).startswith(f"{url}: ")) == (4, True), outcome
+    assert outcome.artefact is not None
+    assert [level["level"] for level in msgspec.json.decode((tmp_path / SUMMARY).read_bytes())["levels"]] == [1]
 
 
 def test_an_experiment_in_which_nothing_completes_is_reported(tmp_path: Path) -> None:
@@ -28,12 +54,7 @@ def test_an_experiment_in_which_nothing_completes_is_reported(tmp_path: Path) ->
             "grace": 0,
             "gates": ["error_ratio > 1%"],
         }
-        order = Order(run_id="r", kind="experiment", options=options, folder=str(tmp_path), allowed_hosts=[])
-        nobody = os.open(os.devnull, os.O_WRONLY)
-        teller = Teller(nobody)
-        outcome = perform(order, teller)
-        teller.close()
-        os.close(nobody)
+        outcome = performed("experiment", options, tmp_path)
     assert outcome.message is None
     assert outcome.exit_code == 1
     (gate,) = outcome.gates

@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -70,9 +71,9 @@ async def _sweep(order: Order, folder: Path, follower: Follower, teller: Teller)
     ladder = await sweep_once(options, display=follower.display, watch=follower.watch)
     _finishing(teller)
     _save(folder, ladder.sweep, view_of_sweep(ladder.sweep))
-    ending = ending_of(ladder.levels, options, interrupted=ladder.interrupted)
     valid = all(run.analysis.summary.verdict.valid for run in ladder.levels)
-    return _outcome(ending, ladder.path, valid=valid, result=headline_of_sweep(ladder.sweep))
+    outcome = _outcome(ladder.ending(options), ladder.path, valid=valid, result=headline_of_sweep(ladder.sweep))
+    return replace(outcome, message=None if ladder.fault is None else str(ladder.fault))
 
 
 async def _capacity(order: Order, folder: Path, follower: Follower, teller: Teller) -> Outcome:

@@ -22,7 +22,7 @@ def locust(options: LocustOptions) -> None:
     Its workers send the load where --master, --worker or --processes say so; --headless runs one ladder without a page.
     """
     if find_spec("locust") is None:
-        raise ConfigError("Locust is not installed; pip install 'loadgen[locust]' adds it")
+        raise ConfigError("Locust is not installed: pip install '.[locust]' in a clone of Loadgen adds it")
     # A process of its own from its first import on: gevent replaces what other code has imported by then. Options go
     # by a file without a name, since a command line can be read by everyone on the machine.
     with tempfile.TemporaryFile("w", encoding="utf-8") as file:

@@ -18,7 +18,9 @@ def serve(options: ServeOptions) -> None:
         from loadgen.service.auth.keys import made_up
         from loadgen.service.serve import serve as serve_until_told
     except ModuleNotFoundError as fault:
-        raise ConfigError(f"the service needs the extra: pip install 'loadgen[service]' ({fault.name})") from None
+        raise ConfigError(
+            f"{fault.name} is missing, which the service needs: pip install '.[service]' in a clone of Loadgen adds it"
+        ) from None
 
     if options.make_key:
         show(f"{made_up()}\n")

@@ -38,7 +38,8 @@ def pushing(
         from loadgen.adapters.otlp.points import Form
     except ImportError as fault:
         raise ConfigError(
-            f"--otlp-endpoint needs OpenTelemetry's exporter ({fault.name} is missing): pip install 'loadgen[otlp]'"
+            f"--otlp-endpoint needs OpenTelemetry's exporter ({fault.name} is missing): pip install '.[otlp]' in a"
+            " clone of Loadgen adds it"
         ) from fault
     form = Form(
         conventions=conventions(environment.get(_OPT_IN, "")),

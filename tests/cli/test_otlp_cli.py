@@ -110,4 +110,4 @@ def test_without_the_extra_the_message_says_what_to_install(tmp_path: Path) -> N
     line = ("run", "--url", "http://127.0.0.1:9", "--otlp-endpoint", "http://127.0.0.1:9", "--out", str(tmp_path))
     done = subprocess.run([sys.executable, "-c", code, *line], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
-    assert "pip install 'loadgen[otlp]'" in done.stderr
+    assert "pip install '.[otlp]'" in done.stderr

@@ -82,4 +82,6 @@ def load_nvml() -> Any:
     try:
         return import_module("pynvml")
     except ImportError as fault:
-        raise ConfigError("GPUs cannot be read without nvidia-ml-py (pip install 'loadgen[gpu]')") from fault
+        raise ConfigError(
+            "GPUs cannot be read without nvidia-ml-py: pip install '.[gpu]' in a clone of Loadgen adds it"
+        ) from fault

@@ -134,7 +134,9 @@ def _postgresql(url: URL) -> Engine:
     try:
         return create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": 10}, max_overflow=_CONNECTIONS)
     except ImportError:
-        raise ConfigError("--database: PostgreSQL needs the extra: pip install 'loadgen[postgres]'") from None
+        raise ConfigError(
+            "--database: PostgreSQL needs psycopg: pip install '.[postgres]' in a clone of Loadgen adds it"
+        ) from None
 
 
 def _reason(fault: SQLAlchemyError) -> str:

@@ -53,13 +53,13 @@ export const historyChart = (points, baseline) => {
       { dashed: true, low: column((point) => point.expected_low), high: column((point) => point.expected_high) },
     ),
   ];
+  // Beneath the others, which it would hide where they are level with it.
   if (baseline !== null)
-    lines.push(
+    lines.unshift(
       line(
         `baseline ${baseline.name}: ${level(baseline.level)}`,
         points.map(() => baseline.level),
         2,
-        { dashed: true },
       ),
     );
   return chart({

@@ -38,7 +38,7 @@ def make_baseline(body: BaselineRequest, request: Request, parts: Parts, who: Ru
     with parts.database.write() as connection:
         if not named.add(connection, baselines, **values, created_unix_ms=parts.clock.now_unix_ms()):
             raise conflict("a baseline of this name is there already")
-        note(connection, request, who, Action.BASELINE_MAKE, values["id"], run_id=body.run_id)
+        note(connection, request, who, Action.BASELINE_MAKE, values["id"], name=body.name, run_id=body.run_id)
     return _view(found(parts, baselines, values["id"], "baseline"))
 
 

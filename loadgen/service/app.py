@@ -134,9 +134,11 @@ async def _on_invalid(_request: Request, error: Exception) -> Response:
     return answer_of(invalid("fields or parameters that are not right", *fields))
 
 
-async def _on_http(_request: Request, error: Exception) -> Response:
+async def _on_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     status = HTTPStatus(error.status_code)
+    if status is HTTPStatus.NOT_FOUND and (answer := page.lost(request)) is not None:
+        return answer
     kind = {404: "not-found", 405: "method-not-allowed"}.get(status, "bad-request")
     headers = dict(error.headers or {})
     return answer_of(Problem(status=status, kind=kind, detail=status.description, headers=headers))

@@ -3,6 +3,7 @@
 import { button, el, failure, fill } from "/page/elements.js";
 import { go, start } from "/page/router.js";
 import { load, may, session, signOut } from "/page/session.js";
+import * as audit from "/page/views/audit.js";
 import * as baselines from "/page/views/baselines.js";
 import * as capacity from "/page/views/capacity.js";
 import * as compare from "/page/views/compare.js";
@@ -14,6 +15,8 @@ import * as schedule from "/page/views/schedule.js";
 import * as schedules from "/page/views/schedules.js";
 import * as series from "/page/views/series.js";
 import * as signIn from "/page/views/sign_in.js";
+import * as webhook from "/page/views/webhook.js";
+import * as webhooks from "/page/views/webhooks.js";
 
 const ROUTES = [
   [/^\/(?:runs)?$/, runs],
@@ -25,7 +28,10 @@ const ROUTES = [
   [/^\/capacity$/, capacity],
   [/^\/capacity\/([^/]+)$/, series],
   [/^\/baselines$/, baselines],
+  [/^\/webhooks$/, webhooks],
+  [/^\/webhooks\/([^/]+)$/, webhook],
   [/^\/keys$/, keys],
+  [/^\/audit$/, audit],
   [/^\/sign-in$/, signIn],
 ];
 
@@ -35,7 +41,9 @@ const PAGES = [
   ["/schedules", "Schedules"],
   ["/capacity", "Capacity"],
   ["/baselines", "Baselines"],
+  ["/webhooks", "Webhooks", "admin"],
   ["/keys", "Keys", "admin"],
+  ["/audit", "Audit", "admin"],
 ];
 
 const leave = async () => {

@@ -1,5 +1,6 @@
 // A form whose fields have a label, help and their own errors; what the API finds wrong goes to the field it means.
 
+import { Choices } from "/page/choices.js";
 import { el, fill, link } from "/page/elements.js";
 import { signInAddress } from "/page/router.js";
 
@@ -16,8 +17,7 @@ const control = (id, described, { type = "text", options = [], value = "", attri
 };
 
 class Field {
-  constructor(name, given) {
-    const id = `field-${(count += 1)}-${name}`;
+  constructor(id, name, given) {
     Object.assign(this, { name, label: given.label, pointers: [given.pointer ?? []].flat(), required: given.required ?? null });
     this.control = control(id, `${id}-help ${id}-error`, given);
     this.error = el("p", { class: "error", id: `${id}-error` });
@@ -64,7 +64,8 @@ export class Form {
 
   /** A field, shown at the end or within another element. */
   add(name, given, into = this.body) {
-    const field = new Field(name, given);
+    const id = `field-${(count += 1)}-${name}`;
+    const field = given.type === "choices" ? new Choices(id, name, given) : new Field(id, name, given);
     this.fields.set(name, field);
     into.append(field.node);
     return field;
@@ -113,7 +114,7 @@ export class Form {
   }
 
   check() {
-    const lacking = [...this.fields.values()].filter((field) => field.required && !field.value);
+    const lacking = [...this.fields.values()].filter((field) => field.required && field.value.length === 0);
     if (lacking.length > 0) throw new FieldErrors(lacking.map((field) => ({ pointer: field.pointers[0], detail: field.required })));
   }
 

@@ -5,21 +5,43 @@ import { el, fill, foreign } from "/page/elements.js";
 import { counted, instant, level, milliseconds, number, whole } from "/page/format.js";
 
 const KINDS = ["state", "progress", "level_began", "level", "probe", "note", "server_starting", "cancel_asked"];
+const LISTEN_AGAIN_MS = 3000;
 const MOST_POINTS = 600;
 const MOST_LINES = 200;
 
-/** Follows the events of a run from the first one on, again after a lost connection. `heard` gets kind and data. */
+/**
+ * Follows the events of a run from the first one on, and again behind the last one after a lost connection. `heard` gets
+ * kind and data, `lost` and `found` tell of the connection, `ended` that there is nothing more, or that it was refused.
+ */
 export const follow = (run, signal, { heard, ended, lost, found }) => {
-  const source = new EventSource(`/v1/runs/${run.id}/events`);
-  for (const kind of KINDS) source.addEventListener(kind, (event) => heard(kind, JSON.parse(event.data)));
-  source.addEventListener("open", found);
-  source.addEventListener("end", () => {
-    source.close();
+  let [source, last, waiting] = [null, 0, null];
+  const listen = () => {
+    source = new EventSource(`/v1/runs/${run.id}/events?after=${last}`);
+    for (const kind of KINDS)
+      source.addEventListener(kind, (event) => {
+        last = Number(event.lastEventId);
+        heard(kind, JSON.parse(event.data));
+      });
+    source.addEventListener("open", found);
+    source.addEventListener("end", () => {
+      source.close();
+      ended();
+    });
+    source.addEventListener("error", again);
+  };
+  // A browser tries again by itself, unless the answer was no stream of events, such as a proxy's for a service that is
+  // gone: then the reason is asked for, and this tries again.
+  const again = () => {
+    lost();
+    if (source.readyState !== EventSource.CLOSED) return;
     ended();
+    waiting = setTimeout(listen, LISTEN_AGAIN_MS);
+  };
+  signal.addEventListener("abort", () => {
+    clearTimeout(waiting);
+    source.close();
   });
-  // A browser tries again by itself, unless the answer was no stream of events: then the reason is asked for.
-  source.addEventListener("error", () => (source.readyState === EventSource.CLOSED ? ended() : lost()));
-  signal.addEventListener("abort", () => source.close());
+  listen();
 };
 
 const inMs = (values) => values.map((value) => (value === null || value === undefined ? null : value * 1000));

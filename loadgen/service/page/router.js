@@ -1,6 +1,6 @@
 // Addresses of the page, each with its view; reload and the browser's back and forward lead to the same.
 
-import { failure, fill, loading, speak } from "/page/elements.js";
+import { empty, failure, fill, heading, link, loading, speak } from "/page/elements.js";
 import { forget, session } from "/page/session.js";
 
 const FAULTS = {
@@ -55,8 +55,9 @@ export const show = async () => {
     return title;
   };
   if (view === null) {
-    titled("Not found");
-    fill(main, failure(FAULTS[404], "No page has this address."));
+    arrived(location.pathname);
+    fill(main, heading(titled("Not found")), empty("No page has this address.", link("/runs", "All runs")));
+    focusHeading(main);
     return;
   }
   if (session() === null && view.open !== true) {

@@ -39,6 +39,8 @@ _VENDORED = {
     "vendor/js-yaml-licence.txt": "vendor/js-yaml/LICENSE",
 }
 _SHELL = "shell.html"
+_NO_PAGES = ("/v1/", "/page/")
+"""Beneath these are answers for programs and the page's own files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +87,10 @@ IfNoneMatch = Annotated[str | None, Header(alias="If-None-Match")]
 @router.get("/capacity")
 @router.get("/capacity/{_series}")
 @router.get("/baselines")
+@router.get("/webhooks")
+@router.get("/webhooks/{_webhook_id}")
 @router.get("/keys")
+@router.get("/audit")
 def shell(if_none_match: IfNoneMatch = None) -> Response:
     """The same for every address: what is shown there is fetched from the API by whoever is signed in."""
     return _answer(_FILES[_SHELL], if_none_match)
@@ -110,6 +115,15 @@ def file(name: Annotated[str, Path()], if_none_match: IfNoneMatch = None) -> Res
     if name not in _FILES:
         raise not_found("file")
     return _answer(_FILES[name], if_none_match)
+
+
+def lost(request: Request) -> Response | None:
+    """The shell, which says that no page has this address and leads home; None for whoever asks no page of it."""
+    wanted = request.headers.get("accept", "")
+    if f"{request.url.path}/".startswith(_NO_PAGES) or "text/html" not in wanted or "json" in wanted:
+        return None
+    found = _FILES[_SHELL]
+    return Response(found.content, status_code=HTTPStatus.NOT_FOUND, media_type=found.media_type)
 
 
 def _answer(found: _File, known: str | None) -> Response:

@@ -8,7 +8,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,13 +69,23 @@ class Served:
         self.process.terminate()
         self.process.wait(_END_S)
 
+    def kill(self) -> None:
+        """As a kernel that ran out of memory does."""
+        self.process.kill()
+        self.process.wait(_END_S)
+
 
 @contextmanager
-def served(folder: Path, *flags: str, key: str | None = None) -> Iterator[Served]:
-    """A service on a free port of this machine; with a key it is the one that it asks for."""
-    environment = {**os.environ, "PYTHONWARNINGS": "default", **({} if key is None else {KEY_ENV: key})}
+def served(
+    folder: Path, *flags: str, port: int = 0, key: str | None = None, variables: Mapping[str, str] | None = None
+) -> Iterator[Served]:
+    """A service on that port of this machine, or a free one; with a key it is the one that it asks for."""
+    environment = {**os.environ, "PYTHONWARNINGS": "default", **(variables or {})}
     keyed = () if key is None else ("--admin-key-env", KEY_ENV)
-    command = (sys.executable, "-m", "loadgen", "serve", "--port", "0", "--data-dir", str(folder), *keyed, *flags)
+    if key is not None:
+        environment[KEY_ENV] = key
+    where = ("--port", str(port), "--data-dir", str(folder))
+    command = (sys.executable, "-m", "loadgen", "serve", *where, *keyed, *flags)
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment)
     with process:
         try:

@@ -5,14 +5,19 @@ import json
 import re
 from importlib import resources
 from importlib.resources.abc import Traversable
+from typing import get_args
 
 import httpx2
 import pytest
+
+from loadgen.service.auth.audit import Action
+from loadgen.service.wire.webhooks import WebhookKind
 
 PAGE = resources.files("loadgen.service").joinpath("page")
 ADDRESSES = [
     *("/", "/runs", "/runs/new", "/runs/20260131-120000-000-abcdef", "/compare?run=a&run=b", "/sign-in"),
     *("/schedules", "/schedules/new", "/capacity", "/capacity/abc", "/baselines", "/keys"),
+    *("/webhooks", "/webhooks/0123456789abcdef", "/audit?action=key.make"),
 ]
 
 
@@ -37,6 +42,29 @@ async def test_every_address_has_the_shell(client: httpx2.AsyncClient, address: 
     assert "unsafe" not in policy
     assert "frame-ancestors 'none'" in policy
     assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+A_BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+
+
+@pytest.mark.parametrize("address", ["/nothing", "/runs/a/b", "/v1runs", "/schedules/new/again", "/capacity/a/b?c=d"])
+async def test_an_address_that_is_none_is_told_in_the_page(client: httpx2.AsyncClient, address: str) -> None:
+    """A browser gets the shell, under the same policy, as something that is not there; a program gets a problem."""
+    answer = await client.get(address, headers=A_BROWSER)
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert '<main id="content"' in answer.text
+    assert answer.headers["content-security-policy"].startswith("default-src 'self';")
+    for accept in ("*/*", "application/json", "application/problem+json, text/html;q=0.1"):
+        answer = await client.get(address, headers={"Accept": accept})
+        assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+
+
+@pytest.mark.parametrize("address", ["/v1", "/v1/nothing", "/v1/runs/none", "/page/no.js"])
+async def test_the_api_answers_browsers_as_it_answers_programs(client: httpx2.AsyncClient, address: str) -> None:
+    """What is not there beneath it is a problem, whoever asks."""
+    answer = await client.get(address, headers=A_BROWSER)
+    assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json")
+    assert answer.json()["type"] == "urn:loadgen:problem:not-found"
 
 
 async def test_what_the_shell_asks_for_is_there(client: httpx2.AsyncClient) -> None:
@@ -85,6 +113,19 @@ async def test_the_first_key_can_make_others(client: httpx2.AsyncClient) -> None
     assert (await client.get("/page/session")).json()["open"] is True
 
 
+def words_of(module: str, table: str) -> set[str]:
+    """The keys of a table of words in a module."""
+    code = modules()[module]
+    body = code[code.index(f"const {table} = ") :].partition("\n};" if f"const {table} = {{" in code else "\n];")[0]
+    return set(re.findall(r'^  (?:\[)?"?([a-z_.]+)"?[:,]', body, re.MULTILINE))
+
+
+def test_the_page_has_words_for_all_that_it_names() -> None:
+    """Kinds of messages and of changes, of which the API has no list for people."""
+    assert words_of("views/webhooks.js", "KINDS") == set(get_args(WebhookKind))
+    assert words_of("views/audit.js", "ACTIONS") == set(Action)
+
+
 def test_text_only_ever_becomes_text() -> None:
     """No module makes elements out of text, runs text, or needs a style that the policy would not let in."""
     shell = PAGE.joinpath("shell.html").read_text()
@@ -110,4 +151,4 @@ def test_the_page_names_no_other_host() -> None:
     """All that it loads is its own; addresses stand in examples alone."""
     for name, code in modules().items():
         named = set(re.findall(r"https?://([^/\"'\s`}]+)", code))
-        assert named <= {"127.0.0.1:8000", "127.0.0.1:8001"}, name
+        assert named <= {"127.0.0.1:8000", "127.0.0.1:8001", "hooks.example.org"}, name

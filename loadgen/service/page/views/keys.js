@@ -5,6 +5,7 @@ import { button, confirm, el, empty, fill, foreign, heading, link, section, tabl
 import { DASH, number, span, time } from "/page/format.js";
 import { Form, FieldErrors } from "/page/form.js";
 import { show as showAgain, signInAddress } from "/page/router.js";
+import { shownOnce } from "/page/secret.js";
 import { session } from "/page/session.js";
 
 const SCOPES = [
@@ -71,26 +72,6 @@ const row = (key, report) => {
   ];
 };
 
-/** A new key, for this once. */
-const shownOnce = (made, name) => {
-  const copied = async (event) => {
-    try {
-      await navigator.clipboard.writeText(made.key);
-      event.target.textContent = "Copied";
-    } catch {
-      getSelection().selectAllChildren(code);
-    }
-  };
-  const code = el("code", { class: "secret" }, made.key);
-  return el(
-    "section",
-    { class: "verdict", tabindex: "-1", "aria-label": "The new key" },
-    el("p", { class: "headline" }, "The key ", foreign(name)),
-    el("p", { class: "answer" }, "Copy it now: it is shown this once, and kept only as a digest."),
-    el("p", { class: "answer" }, code, " ", button("Copy", copied)),
-  );
-};
-
 const positive = (form, name, times) => {
   const text = form.value(name);
   if (!text) return null;
@@ -150,7 +131,8 @@ export const show = async ({ main, signal, titled }) => {
     );
   };
   const made = async (key, name) => {
-    const told = shownOnce(key, name);
+    const words = "Copy it now: it is shown this once, and kept only as a digest.";
+    const told = shownOnce("The new key", ["The key ", foreign(name)], words, key.key);
     fill(fresh, told);
     told.focus();
     // With the first key this page needs one itself: then the list is for whoever signs in with it.

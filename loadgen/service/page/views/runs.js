@@ -3,6 +3,7 @@
 import { get, withQuery } from "/page/api.js";
 import { button, el, empty, failure, fill, heading, link, loading, speak, table } from "/page/elements.js";
 import { between, counted, DASH, span, time } from "/page/format.js";
+import { Pages } from "/page/paging.js";
 import { go, note } from "/page/router.js";
 import { may } from "/page/session.js";
 import { result, runLink, stateTags, STATES, target } from "/page/words.js";
@@ -31,10 +32,10 @@ const dayAsInstant = (day, days = 0) => {
 
 class RunList {
   constructor({ query, signal }) {
-    Object.assign(this, { signal, chosen: new Set(), cursors: [null], place: el("div", {}), shown: "" });
+    Object.assign(this, { signal, chosen: new Set(), place: el("div", {}), shown: "" });
     this.filters = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? ""]));
     this.compare = button("Compare", () => go(withChosen([...this.chosen])), { hidden: true });
-    this.pages = el("div", { class: "pages" });
+    this.pages = new Pages("runs", () => this.look());
   }
 
   select(name, label, values) {
@@ -69,7 +70,7 @@ class RunList {
 
   filter(name, value) {
     this.filters[name] = value;
-    this.cursors = [null];
+    this.pages.begin();
     note(withQuery("/runs", this.filters));
     this.look({ tell: true });
   }
@@ -83,7 +84,7 @@ class RunList {
       ...this.filters,
       since: dayAsInstant(this.filters.since),
       until: dayAsInstant(this.filters.until, 1),
-      cursor: this.cursors.at(-1),
+      cursor: this.pages.cursor,
       limit: AT_ONCE,
     };
     this.asked = asked;
@@ -123,13 +124,7 @@ class RunList {
     else if (this.filtered) fill(this.place, empty("No run is like that.", link("/runs", "Show all")));
     else fill(this.place, empty("There is no run yet.", may("run") && link("/runs/new", "Start the first one")));
     if (focused) this.place.querySelector(`tr[data-key="${CSS.escape(focused)}"] ${name.toLowerCase()}`)?.focus();
-    const turn = (cursors, words) => () => {
-      this.cursors = cursors;
-      this.look().then(() => speak(words));
-    };
-    const earlier = this.cursors.length > 1 && button("Newer", turn(this.cursors.slice(0, -1), "Newer runs"));
-    const later = next !== null && button("Older", turn([...this.cursors, next], "Older runs"));
-    fill(this.pages, earlier, later);
+    this.pages.draw(next);
   }
 
   row(run) {
@@ -163,7 +158,7 @@ export const show = async ({ main, query, signal, titled }) => {
   const list = new RunList({ query, signal });
   const actions = [list.compare, may("run") && el("a", { class: "act first", href: "/runs/new" }, "New run")].filter(Boolean);
   fill(list.place, loading("runs"));
-  fill(main, heading(titled("Runs"), { actions }), list.bar(), list.place, list.pages);
+  fill(main, heading(titled("Runs"), { actions }), list.bar(), list.place, list.pages.node);
   await list.look();
   const timer = setInterval(() => document.hidden || list.look().catch(() => {}), LOOK_AGAIN_MS);
   signal.addEventListener("abort", () => clearInterval(timer));

@@ -1,13 +1,14 @@
 """The options of `loadgen locust`: those of a ladder, what else its form offers, and where its page and workers are."""
 
 import ipaddress
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
 from pydantic import ValidationError, model_validator
-from pydantic_core import to_jsonable_python
+from pydantic_core import to_json
 
 from loadgen.adapters.servers.redaction import holds_secret
 from loadgen.core.analysis.ladder import DEFAULT_LADDER
@@ -146,7 +147,7 @@ class LocustOptions(SweepOptions):
     def given(self) -> dict[str, Any]:
         """The options that were given, as JSON holds them, from which `resolve` makes the same again."""
         values = {name: getattr(self, name) for name in self.model_fields_set}
-        found: dict[str, Any] = to_jsonable_python(values, inf_nan_mode="strings")
+        found: dict[str, Any] = json.loads(to_json(values, inf_nan_mode="strings"))
         return found
 
 

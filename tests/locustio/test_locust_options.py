@@ -1,5 +1,6 @@
 """The options of `loadgen locust`: one target, one role, and nothing that lets a stranger send load."""
 
+import json
 from typing import Any
 
 import pytest
@@ -58,7 +59,8 @@ def test_a_ladder_is_that_of_a_sweep() -> None:
 def test_what_was_given_makes_the_same_again() -> None:
     """By way of JSON, an infinite burstiness included."""
     before = options(url=URL, request_rate="1,2.5", burstiness="inf", label=["a=b"], grace="5s")
-    assert resolve(LocustOptions, before.given(), environment={}) == before
+    sent = json.dumps(before.given(), allow_nan=False)
+    assert resolve(LocustOptions, json.loads(sent), environment={}) == before
 
 
 def test_a_ladder_without_a_target_is_refused() -> None:

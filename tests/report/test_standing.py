@@ -12,7 +12,14 @@ from loadgen.core.comparison.assembly import compare
 from loadgen.core.metrics.summary import Finding, Verdict
 from loadgen.report.comparison import comparison_html, comparison_text
 from loadgen.report.comparison.doubts import doubts, headline
-from loadgen.report.comparison.standing import is_noise, noise_doubt, noise_text, uncompared_text, unfinished_text
+from loadgen.report.comparison.standing import (
+    LONE_START,
+    is_noise,
+    noise_doubt,
+    noise_text,
+    uncompared_text,
+    unfinished_text,
+)
 from loadgen.report.comparison.tables import choice_table
 from loadgen.report.comparison.words import advice, conclusion, remarks, schedule_texts, subtitle
 from tests.core.comparison.ladders import AGAIN, BASELINE, EAGLE, slower
@@ -229,3 +236,20 @@ def test_what_is_pasted_is_a_whole_configuration(configuration: dict[str, str]) 
         "num_speculative_tokens_per_batch_size": [[1, 16, 3]],
     }
     assert "Rests on EAGLE-3 (k = 3) measured to pay" in plain(comparison_text(comparison))
+
+
+def test_a_level_with_one_start_left_says_so() -> None:
+    """In the sentence and in what to run; an arm of which nothing else is left is not judged."""
+    baseline, whole = (
+        any_ladder(arm, ms, repeats=2, requests=60) for arm, ms in ((BASELINE, PLAIN_MS), (DRAFTING, PAYS_MS))
+    )
+    top = max(PLAIN_MS)
+
+    def told(arm: list[ArmRun]) -> ArmsComparison:
+        return compare("made", "concurrency", {BASELINE: baseline, DRAFTING: arm}, baseline=BASELINE, expected={})
+
+    part = told([run for run in whole if (run.cell.level, run.cell.repeat) != (top, 1)])
+    assert conclusion(part.arms[0], "concurrency").endswith(f"; without {top}, where {LONE_START}.")
+    assert advice(part).endswith(f"at {top} Baseline, since {LONE_START} there")
+    alone = told([run for run in whole if run.cell.repeat == 0])
+    assert conclusion(alone.arms[0], "concurrency") == f"is not judged: {LONE_START}."

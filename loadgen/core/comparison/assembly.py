@@ -58,7 +58,13 @@ def compare(
     other. `gated` are the levels at which gates are judged whether there are runs or not.
     Raises ConfigError when runs that are to be compared did not send the same requests.
     """
-    assembly = _Assembly(baseline=_by_level(runs[baseline]), price_per_hour=price_per_hour, notes=dict.fromkeys(notes))
+    repeats = len({run.cell.repeat for run in runs[baseline]})
+    assembly = _Assembly(
+        baseline=_by_level(runs[baseline]),
+        several_starts=repeats > 1,
+        price_per_hour=price_per_hour,
+        notes=dict.fromkeys(notes),
+    )
     itself, noise = None, list[Ratio]()
     if again is not None:
         itself, noise = assembly.ladder(*again, error_ratio=METRIC_ERROR_RATIO), assembly.noise(again[1])
@@ -89,7 +95,7 @@ def compare(
     return ArmsComparison(
         name=name,
         variable=variable,
-        repeats=len({run.cell.repeat for run in runs[baseline]}),
+        repeats=repeats,
         baseline=ArmLadder(
             arm=baseline,
             levels=tuple(assembly.level(ran) for ran in assembly.baseline.values()),
@@ -102,7 +108,7 @@ def compare(
         again=itself,
         noise=()
         if itself is None
-        else noise_floors(noise, {level for level, gain in itself.gains.items() if gain.valid}),
+        else noise_floors(noise, {level for level, gain in itself.gains.items() if gain.valid and not gain.one_start}),
         choices=choices(levels, baseline.name, {arm.name: of_arm for arm, of_arm in gains.items()}),
         schedules=schedules(levels, drafting) if variable == "concurrency" else (),
         pareto=pareto_front([point for point in points if point is not None]),
@@ -160,9 +166,14 @@ def _by_level(runs: Sequence[ArmRun]) -> dict[float, list[ArmRun]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Assembly:
-    """What all ladders share; `notes` is filled on the way, as an ordered set."""
+    """What all ladders share; `notes` is filled on the way, as an ordered set.
+
+    Where there are `several_starts`, a level with but one in common says nothing of how much starts differ, and nothing
+    is claimed of it beside levels that do.
+    """
 
     baseline: _Levels
+    several_starts: bool
     price_per_hour: float | None
     notes: dict[str, None]
 
@@ -191,9 +202,14 @@ class _Assembly:
         ratios = {level: self._ratios(ran) for level, ran in levels.items() if level in self.baseline}
         headlines = {level: found[HEADLINE] for level, found in ratios.items() if HEADLINE in found}
         valid = {level for level in headlines if _valid(levels[level]) and _valid(self.baseline[level])}
+        lone = {
+            level for level, each in headlines.items() if self.several_starts and each.log_ratio.start_variance is None
+        }
         against = objections({level: pair for level, ran in levels.items() if (pair := self._pair(ran)) is not None})
         valid_work = {
-            level for level in valid if all(each.against is not Against.LENGTHS for each in against.get(level, ()))
+            level
+            for level in valid - lone
+            if all(each.against is not Against.LENGTHS for each in against.get(level, ()))
         }
         judged = verdicts(
             [each for level, each in headlines.items() if level in valid_work], noise, error_ratio=error_ratio
@@ -217,6 +233,7 @@ class _Assembly:
                     left_out_ratio=headlines[level].left_out_ratio,
                     break_even_length=_break_even(headlines[level], _mean([run.cell.tokens_per_step for run in ran])),
                     valid=level in valid,
+                    one_start=level in lone,
                 )
                 why = self._why(
                     arm, ran, {length: found[level] for length, found in forced_levels.items() if level in found}, gain

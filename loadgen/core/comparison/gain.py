@@ -34,7 +34,7 @@ class Gain:
     some run. `break_even_length` is tokens per step
     over the speedup: the tokens that a step has to emit for mean TPOT to be the baseline's; None where tokens per step
     are not known. `valid`: all measurements of both sides are; otherwise nothing is claimed. Nor is it where answers
-    differ in length (`same_work`).
+    differ in length (`same_work`), and where one start of each is all that is left of several (`one_start`).
     """
 
     verdict: LevelVerdict
@@ -44,6 +44,7 @@ class Gain:
     left_out_ratio: float
     break_even_length: Estimate | None
     valid: bool = True
+    one_start: bool = False
 
     @property
     def same_work(self) -> bool:

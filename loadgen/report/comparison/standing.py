@@ -13,6 +13,9 @@ from loadgen.report.words import asked, percent, printable
 BASELINE_DIFFERS = "baseline_differs"
 """A doubt about a comparison: its baseline is not the same from one start to the next."""
 
+LONE_START = "one start of both is left, which does not tell how much starts differ"
+"""Why nothing is claimed of a level beside others that were measured on several starts."""
+
 _AS_FACTOR_FROM = 2.0
 _TOLD_FROM = 1.005
 _DOUBT_FROM = 1.05  # what is certain may be small; a percent is not worth a doubt about all of it
@@ -114,12 +117,12 @@ def uncompared_why(comparison: ArmsComparison, level: float) -> str | None:
     """Why no arm is held against the baseline at a level; None where one is."""
     found = [each for ladder in comparison.arms for each in ladder.levels if each.level == level]
     gains = [each.gain for each in found if each.gain is not None]
-    if any(gain.valid and gain.same_work for gain in gains):
+    if any(gain.valid and gain.same_work and not gain.one_start for gain in gains):
         return None
     if any(not gain.valid for gain in gains):
         return "a measurement is invalid"
     if gains:
-        return "answers differ in length"
+        return LONE_START if any(gain.same_work for gain in gains) else "answers differ in length"
     few = any(each.uncompared is Uncompared.FEW for each in found)
     return "too few requests can be compared" if few else "nothing is compared"
 

@@ -12,7 +12,13 @@ from loadgen.core.comparison.losslessness import ROUNDING_RATIO, STATED_LOSS_RAT
 from loadgen.core.comparison.verdict import FAMILY_ERROR_RATIO, Claim
 from loadgen.core.stats.bootstrap import Estimate
 from loadgen.report.comparison.crossing import pays_text
-from loadgen.report.comparison.standing import noise_text, uncompared_levels, uncompared_text, uncompared_why
+from loadgen.report.comparison.standing import (
+    LONE_START,
+    noise_text,
+    uncompared_levels,
+    uncompared_text,
+    uncompared_why,
+)
 from loadgen.report.comparison.trade_offs import (
     caveat,
     evidence_text,
@@ -60,12 +66,12 @@ def conclusion(ladder: ArmLadder, variable: str, *, one_start: bool = False) -> 
     Of `one_start` of each arm nothing is said for certain.
     """
     valid = [(level, gain) for level, gain in ladder.gains.items() if gain.valid]
-    compared = [(level, gain) for level, gain in valid if gain.same_work]
+    compared = [(level, gain) for level, gain in valid if gain.same_work and not gain.one_start]
     other_length, fewer = lengths_text(ladder), listed(shares) if (shares := shares_texts(ladder)) else ""
     if ladder.gains and not valid:
         return "is not judged: at every level a measurement is invalid."
     if valid and not compared:
-        return f"is not judged: {other_length}{f'. It {fewer}' if fewer else ''}."
+        return f"is not judged: {other_length or LONE_START}{f'. It {fewer}' if fewer else ''}."
     few, no_pair = (uncompared_levels(ladder, why) for why in Uncompared)
     if not compared or ladder.crossover is None:
         if no_pair and not few:
@@ -79,6 +85,7 @@ def conclusion(ladder: ArmLadder, variable: str, *, one_start: bool = False) -> 
     left_out = (
         ([level for level, gain in ladder.gains.items() if not gain.valid], "a measurement is invalid"),
         ([level for level, gain in valid if not gain.same_work], other_length),
+        ([level for level, gain in valid if gain.same_work and gain.one_start], LONE_START),
         (few, "too few requests can be compared"),
         (no_pair, "there is no pair of runs to compare"),
     )
@@ -194,8 +201,8 @@ def losslessness_text(ladder: ArmLadder) -> str | None:
         return None
     if found.differs and not found.lossy:
         claim = (
-            "leaves answers alone but for rounding: they leave the baseline's more than those leave one another, but in"
-            f" fewer than one word in {1 / ROUNDING_RATIO:.0f}"
+            "leaves answers alone but for what rounding may do: they leave the baseline's more than those leave one"
+            f" another, but not for certain in more than one word in {1 / ROUNDING_RATIO:.0f}"
         )
     elif found.cleared:
         claim = f"leaves answers alone as far as can be seen: one word changed in {1 / STATED_LOSS_RATIO:.0f} would be"
@@ -252,16 +259,6 @@ def schedule_evidence(comparison: ArmsComparison) -> list[str]:
 
 def _paying(comparison: ArmsComparison) -> list[Schedule]:
     return [each for each in comparison.schedules if any(tokens for _, _, tokens in each.draft_tokens_by_batch)]
-
-
-def gate_lines(comparison: ArmsComparison) -> list[tuple[str, str]]:
-    """Each gate that failed, with where and why, and how many were kept; nothing where there are no gates."""
-    if not comparison.gates:
-        return []
-    failed = [gate for gate in comparison.gates if gate.failed]
-    kept = len(comparison.gates) - len(failed)
-    lines = [("Failed", f"{printable(gate.candidate)} at {gate.at}: {gate.evidence} ({gate.gate})") for gate in failed]
-    return [*lines, ("Kept", f"{kept} of {len(comparison.gates)}, each gate at each level of each arm")]
 
 
 def forced_text(ladder: ArmLadder) -> str | None:

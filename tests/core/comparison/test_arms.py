@@ -148,3 +148,18 @@ def test_one_invalid_measurement_is_seen_everywhere() -> None:
     assert good.valid
     assert not bad.valid
     assert [level.measurement.valid for level in bad.arms[0].levels] == [False, True, True]
+
+
+def test_one_start_beside_several_claims_nothing() -> None:
+    """A repeat that the arm lacks leaves one start of both at that level, which tells nothing of how starts differ: no
+    claim, no place on the ladder, and the baseline to run there. The other levels are judged as ever."""
+    baseline = ladder(BASELINE, TPOTS_MS, repeats=2)
+    arm = [run for run in ladder(EAGLE, FADING_MS, repeats=2) if (run.cell.level, run.cell.repeat) != (4, 1)]
+    found = compared(arm, baseline)
+    gains = found.arms[0].gains
+    assert [gains[level].one_start for level in (1, 4, 16)] == [False, True, False]
+    assert gains[4].verdict.speedup.low > 1
+    assert [gains[level].verdict.claim for level in (1, 4, 16)] == [Claim.FASTER, Claim.NO_DIFFERENCE, Claim.SLOWER]
+    assert [choice.arm for choice in found.choices] == ["eagle3", "baseline", "baseline"]
+    once = compared(ladder(EAGLE, FADING_MS), ladder(BASELINE, TPOTS_MS)).arms[0].gains
+    assert not any(gain.one_start for gain in once.values()), "of one start of each, claims say that they are within it"

@@ -1,8 +1,6 @@
 """What the reader of an experiment should know beside its figures, from what its folder holds."""
 
-from bisect import bisect_right
 from collections.abc import Container, Iterator, Mapping, Sequence
-from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -154,17 +152,12 @@ def floor_notes(plan: Plan, finished: Container[str]) -> Iterator[str]:
         )
 
 
-def restart_notes(folder: ExperimentFolder, plan: Plan, finished: Container[str]) -> Iterator[str]:
+def restart_notes(plan: Plan, ran: Mapping[str, CellEnd]) -> Iterator[str]:
     """Sittings whose levels come from more than one start of their server, since the experiment was resumed."""
     for sitting in plan.sittings:
-        starts = [datetime.fromisoformat(start.started_at) for start in folder.sitting(sitting).starts]
-        cells = [cell for cell in sitting.cells if cell.name in finished]
-        if len(starts) < 2 or len(cells) < 2:
-            continue
-        began = [datetime.fromisoformat(folder.cell(cell).load_manifest().started_at) for cell in cells]
-        of_start = {bisect_right(starts, instant) for instant in began}
-        if len(of_start) > 1:
+        starts = {ran[cell.name].start for cell in sitting.cells if cell.name in ran} - {None}
+        if len(starts) > 1:
             yield (
-                f"{sitting.name}: resumed within, so that its levels come from {len(of_start)} starts of its server:"
+                f"{sitting.name}: resumed within, so that its levels come from {len(starts)} starts of its server:"
                 " what differs between starts may look like a difference between levels"
             )

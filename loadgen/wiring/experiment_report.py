@@ -112,7 +112,7 @@ def experiment_result(path: Path) -> ExperimentResult:
         *footing_remarks(folder, plan),
         *consequence_notes(folder, plan),
         *chain.from_iterable(length_notes(_of(found, mode), plan.baseline) for mode in found[plan.baseline].runs),
-        *restart_notes(folder, plan, ran),
+        *restart_notes(plan, ran),
         *change_notes(manifest.changes),
         *floor_notes(plan, ran),
         *empty_notes(folder, plan, ran),

@@ -29,6 +29,8 @@ GPUs and folders of arms, which are not stored with it, and the place of the dat
 _OF_WORKLOAD = ("workload.", "load.", "level.", "endpoint ")
 _OF_REPORTS = ("label", "gpus")
 _PLACES = frozenset({"workload.trace", "workload.prompts"})
+_RISING = frozenset({"load.concurrency", "load.request_rate"})
+"""Levels, which rise in every sitting however the file has them."""
 
 
 def resumed(manifest: ExperimentManifest, experiment: ExperimentFile, plan: Plan, *, at: str) -> ExperimentManifest:
@@ -44,10 +46,11 @@ def resumed(manifest: ExperimentManifest, experiment: ExperimentFile, plan: Plan
     said = [f"{each.setting} was {each.was!r} and is {each.now!r}" for each in refused]
     if manifest.plan.workload_digest != plan.workload_digest and not any(map(_is_of_workload, said)):
         said.append("the data has another content")
-    if said or manifest.plan.digest != plan.digest:
+    if manifest.plan.digest != plan.digest and not said:
+        said.append(_otherwise(manifest.plan, plan))
+    if said:
         raise ConfigError(
-            "this is not the experiment that was begun, so its cells cannot stand beside new ones:"
-            f" {'; '.join(said) or 'its servers or its order are planned otherwise by this version of Loadgen'}"
+            f"this is not the experiment that was begun, so its cells cannot stand beside new ones: {'; '.join(said)}"
         )
     if not changes:
         return manifest
@@ -72,6 +75,15 @@ def give_up_damaged(folder: ExperimentFolder, plan: Plan, *, at: str) -> Iterato
             yield end
 
 
+def _otherwise(begun: Plan, plan: Plan) -> str:
+    """What two plans of the same settings differ in."""
+    before, after = ([arm.name for arm in each.arms] for each in (begun, plan))
+    if before == after:
+        return "its servers or its order are planned otherwise by this version of Loadgen"
+    order = "the order in which arms are started is part of what is measured"
+    return f"{order}: it was {', '.join(before)} and is {', '.join(after)}"
+
+
 def _changes(manifest: ExperimentManifest, experiment: ExperimentFile, plan: Plan, at: str) -> Iterator[Change]:
     """What an older version did not store is no change."""
     before_it, after_it = manifest.file, msgspec.to_builtins(experiment.stored())
@@ -80,7 +92,7 @@ def _changes(manifest: ExperimentManifest, experiment: ExperimentFile, plan: Pla
         yield Change(setting="arms", was=arms[0], now=arms[1], at=at)
     then, now = (_flat({**file, "arms": _of_both(file["arms"], arms)}) for file in (before_it, after_it))
     for name in dict.fromkeys((*then, *now)):
-        was, told = then.get(name), now.get(name)
+        was, told = (sorted(value) if value and name in _RISING else value for value in (then.get(name), now.get(name)))
         known = name in then or name.partition(".")[0] in manifest.file
         if was != told and known:
             yield Change(setting=name, was=was, now=told, at=at)

@@ -226,7 +226,8 @@ class Sittings:
             try:
                 session = await interruptible(self._session(server))
             except TargetError as fault:
-                self._save(server, fault=str(fault))
+                exited = await server.exited()
+                self._save(server, fault=str(fault) if exited is None else f"the server {exited.words}")
         if session is None:
             assert server.start.fault is not None
             if self.baseline is None:
@@ -255,7 +256,8 @@ class Sittings:
         return await cool_down(session.pages, session.facts, pause_s=0)
 
     async def _session(self, server: _Server) -> Session:
-        """Asks the server what it is. Raises TargetError when it does not answer."""
+        """Asks the server what it is. Raises TargetError when it does not answer, ConfigError when it serves several
+        models or tells of none and the file does not say which one is meant."""
         arm, url = server.pending.sitting.arm, server.start.url
         assert url is not None
         if server.section.url is not None:
@@ -264,7 +266,10 @@ class Sittings:
         options = options.model_copy(update={"label": {"arm": arm.name, "repeat": str(server.pending.sitting.repeat)}})
         destination = destination_of(options)
         server.secrets = (*destination.secrets, *server.secrets)
-        facts = await ask_target(destination, options)
+        try:
+            facts = await ask_target(destination, options)
+        except ConfigError as fault:  # the file has fields where the command line has options
+            raise ConfigError(f"{arm.label}: {str(fault).removeprefix('--')}") from None
         return session_over(
             self.workload,
             _with_cold_cache(options, facts),
@@ -343,7 +348,8 @@ class Sittings:
         summary = finished.analysis.summary
         empty, valid = empty_words(summary), summary.verdict.valid
         state = CellState.FINISHED if empty is None else CellState.EMPTY
-        self.folder.note(CellEnd(cell=cell.name, state=state, valid=valid, reason=empty, ended_at=_now()))
+        start = len(server.earlier) + 1
+        self.folder.note(CellEnd(cell=cell.name, state=state, valid=valid, reason=empty, start=start, ended_at=_now()))
         if empty is not None:
             self.display.tell(f"{cell.name}: {empty}; loadgen report {finished.folder.path} says more")
         elif not valid:

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,43 @@ def test_a_killed_experiment_is_resumed(tmp_path: Path) -> None:
     assert sorted(lines[-5:]) == sorted(asked(unbroken.folder, "r1-baseline")[-5:])
     first, second = folder.sitting(resumed.manifest.plan.sittings[0]).starts
     assert (first.stopped, second.stopped) == (None, "asked")
+
+
+def test_a_clock_that_is_set_back_hides_no_start(tmp_path: Path) -> None:
+    """Levels of two starts are told apart by their number. What began before the kill has a later time than what began
+    after it."""
+    hang = tmp_path / "hang"
+    path = experiment_file(tmp_path, {"baseline": little(f"hang={hang}"), "other": little()})
+    killed(path, hang)
+    folder = run(path, resume=begun(path).path).folder
+    plan = folder.load_manifest().plan
+    sitting = plan.sittings[0]
+    record, later = folder.sitting(sitting), "2099-01-01T00:00:00+00:00"
+    first, second = record.starts
+    folder.save_sitting(replace(record, starts=(replace(first, started_at=later), second)))
+    cell = folder.cell(sitting.cells[0])
+    cell.save_manifest(replace(cell.load_manifest(), started_at=later))
+    (comparison,) = experiment_result(folder.path).ladders
+    assert any("come from 2 starts of its server" in note for note in comparison.notes)
+
+
+def test_levels_may_stand_in_another_order(tmp_path: Path) -> None:
+    """They rise in every sitting whatever the file says, so that nothing was changed. Arms are started in the order of
+    the file, which is measured: another one is refused, and the message says why."""
+    arms = {"baseline": little(), "other": little(), "third": little()}
+    finished = run(experiment_file(tmp_path, arms, load={"concurrency": [1, 2]}))
+    turned = experiment_file(tmp_path, arms, load={"concurrency": [2, 1]})
+    again = run(turned, resume=finished.folder.path)
+    assert (again.ends, again.manifest) == (finished.ends, finished.manifest)
+    with pytest.raises(ConfigError, match=r"load.concurrency was \[1, 2\] and is \[1, 4\]$"):
+        run(experiment_file(tmp_path, arms, load={"concurrency": [4, 1]}), resume=finished.folder.path)
+    moved = {name: arms[name] for name in ("baseline", "third", "other")}
+    said = (
+        "the order in which arms are started is part of what is measured: it was baseline, other, third and is"
+        " baseline, third, other"
+    )
+    with pytest.raises(ConfigError, match=f"beside new ones: {said}$"):
+        run(experiment_file(tmp_path, moved, load={"concurrency": [1, 2]}), resume=finished.folder.path)
 
 
 def test_another_experiment_is_not_resumed(tmp_path: Path) -> None:

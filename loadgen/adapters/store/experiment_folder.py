@@ -78,13 +78,18 @@ class CellState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellEnd:
-    """A line of progress. `valid` is the verdict on a run, `reason` says why a cell failed or what it is empty of."""
+    """A line of progress. `valid` is the verdict on a run, `reason` says why a cell failed or what it is empty of.
+
+    `start` numbers the start of the sitting's server that it was measured on, from 1; None of what failed, and where an
+    older version wrote it.
+    """
 
     schema: str = CELL_SCHEMA
     cell: str
     state: CellState
     valid: bool | None = None
     reason: str | None = None
+    start: int | None = None
     ended_at: str
 
 

@@ -51,9 +51,13 @@ class Messages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """A whole request body as a native trace gives it; only `model` and `stream` are set on top of it."""
+    """A whole request body as a native trace gives it; `model`, `stream` and what the run asks for are set on top."""
 
     body: JsonObject
+
+
+LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+"""The fields of a body that limit the answer, by whichever name an endpoint has it; of several the first counts."""
 
 
 Prompt: TypeAlias = Text | TokenIds | Messages | Body

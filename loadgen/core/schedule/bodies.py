@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from loadgen.core.errors import ConfigError
-from loadgen.core.request import Body, Endpoint, JsonObject, Messages, RequestTemplate, Text, TokenIds, Turn
+from loadgen.core.request import LIMITS, Body, Endpoint, JsonObject, Messages, RequestTemplate, Text, TokenIds, Turn
 
 _encode = msgspec.json.Encoder().encode
 
@@ -22,20 +22,15 @@ def encode_body(template: RequestTemplate, turn: Turn, history: Sequence[JsonObj
 
 def body_of(template: RequestTemplate, turn: Turn, history: Sequence[JsonObject] = ()) -> dict[str, Any]:
     """The body of one request. `extra_body` is laid over it last, key by key at the top level."""
-    if isinstance(turn.prompt, Body):
-        body = dict(turn.prompt.body)
-    else:
-        body = _prompt_fields(template.endpoint, turn, history)
-        limit = _output_limit(template, turn)
-        if limit is not None:
-            body["max_output_tokens" if template.endpoint is Endpoint.RESPONSES else "max_tokens"] = limit
-        sampling = template.sampling
-        if sampling.temperature is not None:
-            body["temperature"] = sampling.temperature
-        if sampling.seed is not None:
-            body["seed"] = sampling.seed
-        if sampling.ignore_eos:
-            body["ignore_eos"] = True
+    body = dict(turn.prompt.body) if isinstance(turn.prompt, Body) else _prompt_fields(template.endpoint, turn, history)
+    body.update(_output_limits(template, turn, body))
+    sampling = template.sampling
+    if sampling.temperature is not None:
+        body["temperature"] = sampling.temperature
+    if sampling.seed is not None:
+        body["seed"] = sampling.seed
+    if sampling.ignore_eos:
+        body["ignore_eos"] = True
     body["model"] = template.model
     body["stream"] = template.stream
     if template.stream and template.include_usage and template.endpoint is not Endpoint.RESPONSES:
@@ -82,11 +77,19 @@ def _prompt_fields(endpoint: Endpoint, turn: Turn, history: Sequence[JsonObject]
     return {"messages": [*history, *messages_of(turn)]}
 
 
-def _output_limit(template: RequestTemplate, turn: Turn) -> int | None:
-    """The data's own output length, at most `--max-tokens` where that is given."""
-    if turn.output_tokens is None or template.max_output_tokens is None:
-        return turn.output_tokens if template.max_output_tokens is None else template.max_output_tokens
-    return min(turn.output_tokens, template.max_output_tokens)
+def _output_limits(template: RequestTemplate, turn: Turn, body: JsonObject) -> dict[str, int]:
+    """The limits of a whole body, else the data's own output length; at most `--max-tokens` where that is given."""
+    asked = {name: body[name] for name in LIMITS if isinstance(body.get(name), int)}
+    if not asked and turn.output_tokens is not None:
+        asked = {_limit_of(template.endpoint): turn.output_tokens}
+    most = template.max_output_tokens
+    if most is None:
+        return asked
+    return {name: min(limit, most) for name, limit in asked.items()} or {_limit_of(template.endpoint): most}
+
+
+def _limit_of(endpoint: Endpoint) -> str:
+    return "max_output_tokens" if endpoint is Endpoint.RESPONSES else "max_tokens"
 
 
 def _where(turn: Turn) -> str:

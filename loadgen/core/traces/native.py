@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from loadgen.core.request import Body, JsonObject, Messages, Prompt, Text, TokenIds
+from loadgen.core.request import LIMITS, Body, JsonObject, Messages, Prompt, Text, TokenIds
 from loadgen.core.traces.json_rows import Count, check_blocks, decode_row, time_ns
 from loadgen.core.traces.row import LARGEST_COUNT, BadRow, Reason, Row, RowTurn
 from loadgen.core.units import NS_PER_S
@@ -18,7 +18,6 @@ from loadgen.core.units import NS_PER_S
 _Positive = Annotated[int, msgspec.Meta(ge=1, le=LARGEST_COUNT)]
 _Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 _ASKED = ("body", "prompt", "messages", "token_ids", "turns")
-_BODY_LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
 
 class _Line(msgspec.Struct):
@@ -93,7 +92,8 @@ def _turns(line: _Line, asked: str | None) -> tuple[RowTurn, ...]:
     prompt: Prompt | None = None
     input_tokens = line.input_tokens
     if line.body is not None:
-        output_tokens = _body_limit(line.body) if output_tokens is None else output_tokens
+        own = _body_tokens(line.body)
+        output_tokens = output_tokens if own is None else own
         prompt = _body(line.body)
     elif line.prompt is not None:
         plain = line.session_id is None and not system
@@ -159,15 +159,19 @@ def _body(body: dict[str, Any]) -> Body:
     return Body(body=body)
 
 
-def _body_limit(body: dict[str, Any]) -> int | None:
-    for key in _BODY_LIMITS:
-        limit = body.get(key)
-        if limit is None:
-            continue
-        if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= LARGEST_COUNT:
-            raise BadRow(Reason.BAD_VALUE, f"expected a whole number from 1, got {limit!r}", field=f"body.{key}")
+def _body_tokens(body: dict[str, Any]) -> int | None:
+    """The output tokens that a whole body asks for, in all of its answers; None where it sets no limit."""
+    limit = next((_whole(body, key) for key in LIMITS if body.get(key) is not None), None)
+    if limit is None or body.get("n") is None:
         return limit
-    return None
+    return min(limit * _whole(body, "n"), LARGEST_COUNT)
+
+
+def _whole(body: dict[str, Any], key: str) -> int:
+    value = body[key]
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LARGEST_COUNT:
+        raise BadRow(Reason.BAD_VALUE, f"expected a whole number from 1, got {value!r}", field=f"body.{key}")
+    return value
 
 
 def native_line(

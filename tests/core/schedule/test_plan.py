@@ -106,6 +106,34 @@ def test_max_tokens_caps_the_data(row: int | None, limit: int | None, sent: int)
     assert body["max_tokens"] == sent
 
 
+@pytest.mark.parametrize(
+    ("own", "row", "limit", "sent"),
+    [
+        ({"max_tokens": 50}, 50, None, {"max_tokens": 50}),
+        ({"max_tokens": 50}, 50, 9, {"max_tokens": 9}),
+        ({"max_completion_tokens": 50, "max_tokens": 5}, 50, 9, {"max_completion_tokens": 9, "max_tokens": 5}),
+        ({}, 20, None, {"max_tokens": 20}),
+        ({"max_tokens": None}, None, 9, {"max_tokens": 9}),
+        ({}, None, None, {}),
+    ],
+)
+def test_a_whole_body_keeps_its_own_limit_under_that_of_the_run(
+    own: dict[str, Any], row: int | None, limit: int | None, sent: dict[str, int]
+) -> None:
+    """By its own name. One without a limit gets that of its line; of what the run does not ask for nothing is added."""
+    body = body_of(
+        template(max_output_tokens=limit), Turn(prompt=Body(body={"messages": [], **own}), output_tokens=row)
+    )
+    assert body == {"messages": [], "model": "m", "stream": True, "stream_options": {"include_usage": True}, **sent}
+
+
+def test_a_whole_body_is_sampled_as_the_run_asks() -> None:
+    """Whatever it says itself: a comparison of greedy answers has to be one."""
+    shared = template(sampling=Sampling(temperature=0.0, ignore_eos=True))
+    body = body_of(shared, Turn(prompt=Body(body={"messages": [], "temperature": 0.9})))
+    assert (body["temperature"], body["ignore_eos"]) == (0.0, True)
+
+
 def test_sampling_and_extra_body_reach_the_request_typed() -> None:
     """A seed of 0 and a temperature of 0 are sent; the extra body lies on top with its JSON types."""
     shared = template(

@@ -50,6 +50,16 @@ def test_a_body_is_kept_whole_and_tells_the_output_length() -> None:
     assert (turn.prompt, turn.output_tokens) == (Body(body=body), 7)
 
 
+def test_the_limit_of_a_body_is_what_is_asked_for() -> None:
+    """It is what the server gets, whatever stands beside the body; of several answers all of it. A body without one
+    takes the line's."""
+    body = {"messages": [USER], "max_tokens": 7}
+    assert turn_of(body=body, max_tokens=5, output_tokens=3).output_tokens == 7
+    assert turn_of(body=body | {"n": 2}).output_tokens == 14
+    assert turn_of(body={"messages": [USER]}, max_tokens=5, output_tokens=3).output_tokens == 5
+    assert turn_of(body={"messages": [USER]}).output_tokens is None
+
+
 def test_max_tokens_goes_before_output_tokens() -> None:
     """An explicit limit is what is asked for; without it the recorded length is."""
     assert turn_of(prompt="x", max_tokens=5, output_tokens=50).output_tokens == 5
@@ -114,6 +124,7 @@ def test_zero_tokens_are_left_out(fields: dict[str, int]) -> None:
         ({"body": {"messages": [{"role": "user"}]}}, "messages[0].content", "expected a text"),
         ({"body": {"prompt": "x", "max_tokens": "5"}}, "body.max_tokens", "whole number"),
         ({"body": {"prompt": "x", "max_tokens": True}}, "body.max_tokens", "whole number"),
+        ({"body": {"prompt": "x", "max_tokens": 5, "n": "2"}}, "body.n", "whole number"),
         ({"prompt": "x", "max_tokens": 0}, "max_tokens", ">= 1"),
         ({"prompt": "x", "max_tokens": "5"}, "max_tokens", "got `str`"),
         ({"prompt": "x", "timestamp": "1"}, "timestamp", "got `str`"),

@@ -4,6 +4,7 @@ from loadgen.core.analysis.findings.facts import Facts
 from loadgen.core.analysis.findings.finding import info, share, warning
 from loadgen.core.analysis.findings.kinds import FindingKind
 from loadgen.core.metrics.summary import Finding
+from loadgen.core.request import LIMITS
 from loadgen.core.run import RunManifest
 
 COUNTS_DIFFER_RATIO = 0.02
@@ -12,8 +13,8 @@ LENGTH_DIFFERS_RATIO = 0.1
 INPUT_OTHER_FACTOR = 2.0
 FIRST_SEVERAL_RATIO = 0.01
 
-_OWN_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "min_tokens", "ignore_eos"})
-"""Fields of a body by which a user bounds answers himself, over what the data and the options say."""
+_OWN_LIMITS = frozenset({*LIMITS, "min_tokens", "ignore_eos", "n"})
+"""Fields of a body by which a user bounds answers himself, or their number, over what the data and the options say."""
 
 
 def not_streamed(facts: Facts) -> Finding | None:

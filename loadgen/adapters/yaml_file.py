@@ -23,6 +23,8 @@ KeyPath = tuple[str | int, ...]
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
+_MOST_BYTES = 2**20
+"""People write less; more would be read for minutes."""
 _MOST_VALUES = 100_000
 """In a file with its aliases written out: a few lines of them can stand for more than any memory holds."""
 _MOST_DIGITS = 64
@@ -84,10 +86,14 @@ class _Loader(yaml.SafeLoader):
 def load_yaml(path: Path) -> YamlFile:
     """Reads a file. An empty one has no values.
 
-    Raises ConfigError with file and line for what is no YAML, no mapping, or has a key twice.
+    Raises ConfigError with file and line for what is no YAML, no mapping, too large, or has a key twice.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as stored:
+            content = stored.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise ConfigError(f"{path}: expected at most {_MOST_BYTES} bytes")
+        text = content.decode()
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

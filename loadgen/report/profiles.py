@@ -1,6 +1,6 @@
 """Server profiles as terminal text."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import RenderableType
@@ -8,7 +8,7 @@ from rich.text import Text
 
 from loadgen.report import text_parts
 from loadgen.report.text_parts import INDENT
-from loadgen.report.words import DASH
+from loadgen.report.words import DASH, printable
 
 
 def profiles_text(listed: Mapping[str, Any], *, width: int, color: bool = False) -> str:
@@ -45,21 +45,19 @@ def profile_text(profile: Mapping[str, Any], *, width: int, color: bool = False)
         ("can do", ", ".join(profile["capabilities"])),
         ("files", ", ".join(profile["files"])),
     ]
-    parts: list[RenderableType] = [Text(profile["name"], style="bold"), Text(profile["description"])]
-    parts.append(text_parts.section("Server", text_parts.facts([(name, str(value)) for name, value in facts if value])))
+    parts: list[RenderableType] = [Text(profile["name"], style="bold"), Text(printable(profile["description"]))]
+    parts.append(_section("Server", [(name, value) for name, value in facts if value]))
     speculation = profile["speculation"]
     if speculation is not None:
-        told = [(name.replace("_", " "), str(value)) for name, value in speculation.items() if value]
-        parts.append(text_parts.section("Speculation", text_parts.facts(told)))
+        told = [(name.replace("_", " "), value) for name, value in speculation.items() if value]
+        parts.append(_section("Speculation", told))
     for title, values in (
         ("Arguments", profile["arguments"]),
         ("Environment", profile["environment"]),
         ("Simulator", profile["simulator"]),
     ):
         if values:
-            parts.append(
-                text_parts.section(title, text_parts.facts([(name, _value(value)) for name, value in values.items()]))
-            )
+            parts.append(_section(title, values.items()))
     return text_parts.rendered(parts, max(width, 40 + INDENT), color)
 
 
@@ -69,13 +67,19 @@ def check_text(checked: Mapping[str, Any]) -> str:
     lines = []
     for each in objections:
         where = "" if each["where"] is None else f"{each['where']}: "
-        lines.append(f"{'!' if each['fatal'] else '-'} {where}{each['text']}")
+        text = "\n".join(map(printable, each["text"].splitlines()))
+        lines.append(f"{'!' if each['fatal'] else '-'} {printable(where)}{text}")
     count = checked["checked"]
     profiles = f"{count} profile{'' if count == 1 else 's'}"
     wrong, faults = checked["wrong"], checked["faults"]
     found = f"{wrong} wrong, by {faults} fault{'' if faults == 1 else 's'}" if wrong else "nothing wrong"
     lines.append(f"{profiles} checked: {found}")
     return "\n".join(lines) + "\n"
+
+
+def _section(title: str, facts: Iterable[tuple[str, Any]]) -> RenderableType:
+    rows = [(printable(name), printable(_value(value))) for name, value in facts]
+    return text_parts.section(title, text_parts.facts(rows))
 
 
 def _method(method: str, draft_tokens: int | None) -> str:

@@ -11,7 +11,8 @@ from loadgen.adapters.profiles.command import command_line
 from loadgen.adapters.profiles.files import ProfileFile, find_profile, load_profile, profile_paths, search_path
 from loadgen.adapters.profiles.model import Profile
 from loadgen.adapters.profiles.objection import Objection
-from loadgen.adapters.profiles.render import LOOPBACK, compose_file, kubernetes_pod, shell_command
+from loadgen.adapters.profiles.pod import kubernetes_pod
+from loadgen.adapters.profiles.render import LOOPBACK, compose_file, shell_command
 from loadgen.core.errors import ConfigError
 from loadgen.options.experiment import ExperimentFile
 from loadgen.options.resolve import resolve

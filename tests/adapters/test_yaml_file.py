@@ -58,6 +58,13 @@ def test_aliases_stand_for_what_can_be_held(tmp_path: Path, text: str, said: str
         load_yaml(written(tmp_path, text))
 
 
+def test_a_file_that_nobody_wrote_is_not_read(tmp_path: Path) -> None:
+    """Not even to its end, which it may not have."""
+    for path in (written(tmp_path, f"a: 1\n{'#' * 2**20}\n"), Path("/dev/zero")):
+        with pytest.raises(ConfigError, match=f"{path}: expected at most 1048576 bytes"):
+            load_yaml(path)
+
+
 def test_what_is_written_once_and_meant_twice(tmp_path: Path) -> None:
     """An alias is what it stands for, and a key beside `<<` goes before what it brings."""
     found = load_yaml(written(tmp_path, "a: &a {x: 1, y: 2}\nb: *a\nc:\n  <<: *a\n  y: 3\n"))

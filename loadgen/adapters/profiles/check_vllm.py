@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
 from loadgen.adapters.profiles.files import ProfileFile
-from loadgen.adapters.profiles.model import DraftMethod, Profile, image_tag
+from loadgen.adapters.profiles.model import DraftMethod, Profile
 from loadgen.adapters.profiles.objection import Objection, at
+from loadgen.adapters.profiles.values import image_tag
 from loadgen.adapters.profiles.vllm_options import VLLM_OPTIONS, VLLM_VERSION
 
 Version = tuple[int, ...]

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from loadgen.adapters.profiles.model import Argument, DraftMethod, EngineName, Profile, ProfileSpeculation
+from loadgen.adapters.profiles.model import DraftMethod, EngineName, Profile, ProfileSpeculation
+from loadgen.adapters.profiles.values import Argument
 from loadgen.core.errors import ConfigError
 
 Parts = Iterator[tuple[str, ...]]

@@ -4,7 +4,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from loadgen.adapters.profiles.model import Profile, image_tag
+from loadgen.adapters.profiles.model import Profile
+from loadgen.adapters.profiles.values import image_tag
+
+CACHE = "model-cache"
+"""The volume for weights and compiled graphs."""
+
+PLACES_MEMORY = "SYS_NICE"
+"""The capability that a server on a CPU takes to place memory beside its cores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +64,11 @@ def container_of(profile: Profile) -> Container:
         starts_program=profile.engine != "sglang",
         home=_VLLM if name == "vllm/vllm-openai" else _ROOT,
     )
+
+
+def plain_name(profile: Profile) -> str:
+    """Its name as it may stand for a pod and for a project of Compose."""
+    return re.sub(r"[^a-z0-9-]", "-", profile.name)
 
 
 def takes_nvidia(profile: Profile) -> bool:

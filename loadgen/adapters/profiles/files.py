@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from loadgen.adapters.profiles.model import Arm, Profile
+from loadgen.adapters.profiles.values import NAME
 from loadgen.adapters.yaml_file import YamlFile, load_yaml, validated
 from loadgen.core.errors import ConfigError
 
@@ -87,7 +88,8 @@ def load_profile(path: Path) -> ProfileFile:
     arm = validated(file, Arm)
     _check_name(file, arm.name)
     folders = (path.parent, *search_path())
-    candidates = [] if is_path(arm.baseline) else [folder / f"{arm.baseline}{_SUFFIX}" for folder in folders]
+    named = NAME.fullmatch(arm.baseline) is not None and not is_path(arm.baseline)
+    candidates = [folder / f"{arm.baseline}{_SUFFIX}" for folder in folders] if named else []
     base_path = next((candidate for candidate in candidates if candidate.is_file()), None)
     if base_path is None:
         raise ConfigError(

@@ -1,14 +1,25 @@
 """What stands in a profile."""
 
-import json
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from loadgen.adapters.servers.redaction import holds_secret, names_secret, secrets_within
+from loadgen.adapters.profiles.values import (
+    NAME,
+    REFERENCE,
+    VARIABLE,
+    Argument,
+    EngineWords,
+    Image,
+    Line,
+    Sentence,
+    Text,
+    has_secret,
+)
+from loadgen.adapters.servers.redaction import holds_secret, names_secret
 from loadgen.adapters.yaml_file import FieldError, YamlModel
 
 EngineName = Literal["vllm", "sglang", "llamacpp", "tensorrt-llm"]
@@ -21,11 +32,8 @@ DRAFTER_KEYS: Mapping[EngineName, str] = {
 }
 """Under which key an engine's own draft configuration names the drafter."""
 
-REFERENCE = re.compile(r"\$\{(\w+)(:-)?\}")
-"""`${NAME}` is an environment variable that has to be set, `${NAME:-}` one that may be missing."""
-
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _OPTION = re.compile(r"[a-z0-9][a-z0-9-]*")
+_PAGE = r"^/[A-Za-z0-9._~/-]*$"
 _SIZE = re.compile(r"[1-9]\d*[kmg]")
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.+!]+")
 
@@ -48,37 +56,6 @@ class DraftMethod(StrEnum):
         return self not in (DraftMethod.NGRAM, DraftMethod.SUFFIX, DraftMethod.MTP)
 
 
-def _text(value: Any) -> Any:
-    """Numbers of YAML as the text they were; a truth value has several spellings, so it has to be quoted."""
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-def _json(value: Any) -> Any:
-    try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError):  # a date of YAML's, a NaN, an infinity
-        raise ValueError(f"expected what JSON can hold, got {value!r}") from None
-    return value
-
-
-def _argument(value: Any) -> Any:
-    match value:
-        case bool() | int() | float() | str() | dict():
-            return _json(value)
-        case [_, *_] if all(isinstance(item, int | float | str) and not isinstance(item, bool) for item in value):
-            return _json(value)
-    raise ValueError(
-        f"expected a number, a text, true, false, a list of numbers and texts, or a mapping, got {value!r}"
-    )
-
-
-Text = Annotated[str, BeforeValidator(_text)]
-Argument = Annotated[Any, AfterValidator(_argument)]
-"""The value of an option: true stands for the option alone, false for its opposite, a mapping for its JSON."""
-
-EngineWords = Annotated[dict[str, Any], AfterValidator(_json)]
-
-
 class _Section(YamlModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -92,7 +69,7 @@ class ProfileSpeculation(_Section):
 
     method: DraftMethod
     draft_tokens: int = Field(gt=0)
-    model: str | None = None
+    model: Line | None = None
     draft_tokens_by_batch: list[tuple[int, int, int]] = Field(default_factory=list)
     config: EngineWords = Field(default_factory=dict)
 
@@ -124,16 +101,16 @@ class ProfileBasics(_Section):
     """What a profile says for itself, whether or not the rest comes from its baseline."""
 
     name: str
-    description: str
+    description: Sentence
     simulator: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("name")
     @classmethod
     def _names_services(cls, value: str) -> str:
-        if _NAME.fullmatch(value) is None:
+        if NAME.fullmatch(value) is None:
             raise ValueError(
-                "expected at most 63 small letters, digits, dots, dashes and underscores, since services are called by"
-                f" it; got {value!r}"
+                "expected at most 63 small letters, digits, dots, dashes and underscores, a letter or digit first and"
+                f" last, since services are called by it; got {value!r}"
             )
         return value
 
@@ -148,26 +125,19 @@ class Profile(ProfileBasics):
     """
 
     engine: EngineName
-    model: str
-    image: str | None = None
+    model: Line
+    image: Image | None = None
     packages: list[str] = Field(default_factory=list)
-    weights: str | None = None
+    weights: Line | None = None
     arguments: dict[str, Argument] = Field(default_factory=dict)
     environment: dict[str, Text] = Field(default_factory=dict)
     gpus: int = Field(1, ge=0)
     port: int = Field(8000, ge=1, le=65_535)
-    health: str = Field("/health", pattern=r"^/")
-    metrics: str = Field("/metrics", pattern=r"^/")
+    health: str = Field("/health", pattern=_PAGE)
+    metrics: str = Field("/metrics", pattern=_PAGE)
     shared_memory: str | None = None
     price_per_hour: float | None = Field(None, gt=0)
     speculation: ProfileSpeculation | None = None
-
-    @field_validator("image")
-    @classmethod
-    def _image_is_pinned(cls, value: str | None) -> str | None:
-        if value is not None and image_tag(value) in (None, "latest", "nightly"):
-            raise ValueError(f"expected an image with a tag that stays what it is, NAME:TAG; got {value!r}")
-        return value
 
     @field_validator("packages")
     @classmethod
@@ -183,7 +153,7 @@ class Profile(ProfileBasics):
         for name, argument in value.items():
             if _OPTION.fullmatch(name) is None:
                 raise FieldError("expected a long option without its dashes, such as max-model-len", name)
-            if names_secret(name) or any(secrets_within(argument)):
+            if names_secret(name) or has_secret(argument):
                 raise FieldError("a command line is seen by others; give a secret by environment", name)
             if isinstance(argument, str) and REFERENCE.search(argument):
                 raise FieldError("${NAME} is for environment: a command line is seen by others", name)
@@ -193,6 +163,8 @@ class Profile(ProfileBasics):
     @classmethod
     def _secrets_stand_elsewhere(cls, value: dict[str, str]) -> dict[str, str]:
         for name, text in value.items():
+            if VARIABLE.fullmatch(name) is None:
+                raise FieldError("expected the name of a variable: letters, digits and underscores", name)
             literal = REFERENCE.sub("", text)
             if (names_secret(name) and REFERENCE.fullmatch(text) is None) or holds_secret(literal):
                 raise FieldError("a secret does not belong in a file; name a variable that holds it: ${NAME}", name)
@@ -218,9 +190,3 @@ class Arm(ProfileBasics):
 
     baseline: str
     speculation: ProfileSpeculation
-
-
-def image_tag(image: str) -> str | None:
-    """What follows the name of an image; None where nothing does."""
-    _, colon, tag = image.partition("@")[0].rpartition("/")[2].partition(":")
-    return tag if colon else None

@@ -1,19 +1,25 @@
-"""What a profile stands for, in the words of a shell, of Compose and of Kubernetes."""
+"""What a profile stands for, in the words of a shell and of Compose."""
 
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from loadgen.adapters.profiles.command import CommandLine, command_line
-from loadgen.adapters.profiles.container import HomeOf, container_of, takes_nvidia
-from loadgen.adapters.profiles.model import REFERENCE, Profile
+from loadgen.adapters.profiles.container import (
+    CACHE,
+    PLACES_MEMORY,
+    Container,
+    HomeOf,
+    container_of,
+    plain_name,
+    takes_nvidia,
+)
+from loadgen.adapters.profiles.model import Profile
+from loadgen.adapters.profiles.values import REFERENCE
+from loadgen.adapters.profiles.yaml_text import as_yaml
 
 LOOPBACK, EVERYWHERE = "127.0.0.1", "0.0.0.0"  # noqa: S104 - within the container; what is published is another matter
-_CACHE = "model-cache"
-_SECRETS = "server-secrets"
 
 
 def shell_command(profile: Profile, *, port: int, forced_length: float | None = None) -> str:
@@ -29,11 +35,14 @@ def shell_command(profile: Profile, *, port: int, forced_length: float | None = 
 def compose_file(
     profile: Profile, *, port: int | str, devices: Sequence[str] = (), forced_length: float | None = None
 ) -> str:
-    """A Compose file with one service, named after the profile, and the volume it keeps weights and graphs in."""
+    """A Compose file with one service, and the volume it keeps weights and graphs in.
+
+    Project and service have the profile's name: that of the folder could be that of other services.
+    """
     service = compose_service(profile, port=port, devices=devices, forced_length=forced_length)
     owner = "" if container_of(profile).home.uid is not None else "-of-root"  # whose files keep others out
-    volume = {"name": f"loadgen-{_CACHE}{owner}"}
-    return _yaml({"services": {profile.name: service}, "volumes": {_CACHE: volume}})
+    volume = {"name": f"loadgen-{CACHE}{owner}"}
+    return as_yaml({"name": plain_name(profile), "services": {profile.name: service}, "volumes": {CACHE: volume}})
 
 
 def compose_service(
@@ -48,15 +57,18 @@ def compose_service(
     container = container_of(profile)
     return {
         "image": container.image,
-        **({"build": {"dockerfile_inline": container.dockerfile}} if container.dockerfile is not None else {}),
+        **_build(container),
         **({"entrypoint": list(command.program)} if not container.starts_program else {}),
         "command": [argument.replace("$", "$$") for argument in command.options],
-        "environment": {**container.home.environment, **command.environment},
+        "environment": {
+            **container.home.environment,
+            **{name: REFERENCE.sub(_asked, text) for name, text in command.environment.items()},
+        },
         **_user(container.home),
         "ports": [f"{LOOPBACK}:{port}:{profile.port}"],
-        "volumes": [f"{_CACHE}:{container.home.cache}"],
+        "volumes": [f"{CACHE}:{container.home.cache}"],
         **({"shm_size": profile.shared_memory} if profile.shared_memory is not None else {}),
-        **({"cap_add": ["SYS_NICE"]} if not profile.gpus else {}),  # to place memory beside its cores
+        **({"cap_add": [PLACES_MEMORY]} if not profile.gpus else {}),
         "security_opt": ["no-new-privileges:true"],
         "init": True,
         **_gpus(profile, devices),
@@ -68,56 +80,10 @@ def compose_service(
             "start_period": "20m",
             "start_interval": "5s",
         },
+        "logging": {"driver": "json-file", "options": {"max-size": "20m", "max-file": "5"}},
         "stop_grace_period": "30s",
         "restart": "no",
     }
-
-
-def kubernetes_pod(profile: Profile, *, port: int, forced_length: float | None = None) -> str:
-    """A Pod that listens on `port`; secrets come from a Secret of the namespace, weights stay in a claim."""
-    command = command_line(profile, host=EVERYWHERE, port=str(port), forced_length=forced_length)
-    container = container_of(profile)
-    probe = {"httpGet": {"path": profile.health, "port": "http"}, "timeoutSeconds": 5}
-    server: dict[str, Any] = {
-        "name": "server",
-        "image": container.image,
-        **({"command": list(command.program)} if not container.starts_program else {}),
-        "args": [argument.replace("$(", "$$(") for argument in command.options],
-        "env": [_in_pod(*variable) for variable in {**container.home.environment, **command.environment}.items()],
-        "ports": [{"name": "http", "containerPort": port}],
-        "startupProbe": probe | {"periodSeconds": 5, "failureThreshold": 240},
-        "readinessProbe": probe | {"periodSeconds": 5},
-        "securityContext": {"allowPrivilegeEscalation": False},
-        "volumeMounts": [{"name": _CACHE, "mountPath": container.home.cache}],
-    }
-    volumes: list[dict[str, Any]] = [{"name": _CACHE, "persistentVolumeClaim": {"claimName": _CACHE}}]
-    if profile.gpus:
-        server["resources"] = {"limits": {"nvidia.com/gpu": profile.gpus}}
-    if profile.shared_memory is not None:
-        server["volumeMounts"].append({"name": "shared-memory", "mountPath": "/dev/shm"})  # noqa: S108
-        size = profile.shared_memory.upper() + "i"
-        volumes.append({"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": size}})
-    uid, home = container.home.uid, container.home
-    user = {} if uid is None else {"runAsNonRoot": True, "runAsUser": uid, "runAsGroup": home.gid, "fsGroup": home.gid}
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": re.sub(r"[^a-z0-9-]", "-", profile.name),
-            "labels": {"app.kubernetes.io/name": profile.name, "app.kubernetes.io/component": "server"},
-        },
-        "spec": {
-            "restartPolicy": "Never",
-            "enableServiceLinks": False,  # a Service called vllm would set VLLM_PORT
-            **({"securityContext": user} if user else {}),
-            "containers": [server],
-            "volumes": volumes,
-        },
-    }
-    built = (
-        "" if container.dockerfile is None else _as_comment(f"Build {container.image} from:\n{container.dockerfile}")
-    )
-    return built + _yaml(pod)
 
 
 def _is_positional(command: CommandLine) -> bool:
@@ -129,17 +95,21 @@ def _in_shell(text: str) -> str:
     if REFERENCE.search(text) is None:
         return shlex.quote(text)
     plain = REFERENCE.split(text)[0::3]
-    names = [f"${{{match[1]}{':-' if match[2] else ':?'}}}" for match in REFERENCE.finditer(text)]
+    names = [_asked(match) for match in REFERENCE.finditer(text)]
     escaped = [re.sub(r'(["\\`])', r"\\\1", part) for part in plain]
     return '"' + "".join(part for pair in zip(escaped, [*names, ""], strict=True) for part in pair) + '"'
 
 
-def _in_pod(name: str, text: str) -> dict[str, Any]:
-    match = REFERENCE.fullmatch(text)
-    if match is None:
-        return {"name": name, "value": text}
-    source = {"name": _SECRETS, "key": match[1], "optional": match[2] is not None}
-    return {"name": name, "valueFrom": {"secretKeyRef": source}}
+def _asked(match: re.Match[str]) -> str:
+    """A reference in the words that a shell and Compose share: without `:?` Compose would go on with an empty text."""
+    return f"${{{match[1]}{match[2] or ':?'}}}"
+
+
+def _build(container: Container) -> dict[str, Any]:
+    """How to build an image of our own, which is not to be asked of any registry."""
+    if container.dockerfile is None:
+        return {}
+    return {"build": {"dockerfile_inline": container.dockerfile}, "pull_policy": "never"}
 
 
 def _user(home: HomeOf) -> dict[str, Any]:
@@ -155,25 +125,3 @@ def _gpus(profile: Profile, devices: Sequence[str]) -> dict[str, Any]:
             "resources": {"reservations": {"devices": [{"driver": "nvidia", **chosen, "capabilities": ["gpu"]}]}}
         }
     }
-
-
-def _as_comment(text: str) -> str:
-    return "".join(f"# {line}\n" for line in text.splitlines())
-
-
-class _Plain(yaml.SafeDumper):
-    """Writes what appears twice twice, and texts with several lines as blocks."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _str(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
-
-
-_Plain.add_representer(str, _str)
-
-
-def _yaml(document: Mapping[str, Any]) -> str:
-    return str(yaml.dump(document, Dumper=_Plain, sort_keys=False, width=10_000, allow_unicode=True))

@@ -12,7 +12,8 @@ import yaml
 from loadgen.adapters.profiles.command import command_line
 from loadgen.adapters.profiles.files import load_profile
 from loadgen.adapters.profiles.model import Profile
-from loadgen.adapters.profiles.render import compose_file, compose_service, kubernetes_pod, shell_command
+from loadgen.adapters.profiles.pod import kubernetes_pod
+from loadgen.adapters.profiles.render import compose_file, compose_service, shell_command
 from loadgen.core.errors import ConfigError
 
 FOLDER = Path(__file__).parents[3] / "server_profiles"
@@ -269,6 +270,7 @@ def test_files_are_yaml_that_says_what_is_meant(found: Any) -> None:
     file = yaml.safe_load(compose_file(found.profile, port=9000))
     assert file["services"] == {name: compose_service(found.profile, port=9000)}
     owner = "" if found.profile.image.startswith("vllm/vllm-openai:") else "-of-root"
+    assert file["name"] == name.replace(".", "-")
     assert file["volumes"] == {"model-cache": {"name": f"loadgen-model-cache{owner}"}}
     pod = yaml.safe_load(kubernetes_pod(found.profile, port=9000))
     (server,) = pod["spec"]["containers"]
@@ -292,6 +294,29 @@ def test_a_pod_takes_secrets_from_a_secret() -> None:
     assert first["valueFrom"]["secretKeyRef"] == {"name": "server-secrets", "key": "MINE", "optional": False}
     assert second == {"name": "B", "value": "b"}
     assert spec["enableServiceLinks"] is False
-    assert spec["securityContext"] == {"runAsNonRoot": True, "runAsUser": 2000, "runAsGroup": 0, "fsGroup": 0}
+    user = {"runAsNonRoot": True, "runAsUser": 2000, "runAsGroup": 0, "fsGroup": 0}
+    assert spec["securityContext"] == user | {"seccompProfile": {"type": "RuntimeDefault"}}
     assert server["startupProbe"]["httpGet"] == {"path": "/health", "port": "http"}
     assert {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}} in spec["volumes"]
+
+
+def test_a_pod_takes_a_variable_whole_or_not_at_all() -> None:
+    """A server would get the dollar sign and the braces as they are; a shell and Compose put the value there."""
+    within = profile(environment={"HF_HOME": "${BIG_DISK}/hf", "OTHER": "${MAYBE:-}/x"})
+    with pytest.raises(ConfigError, match=r"mine: environment\.HF_HOME: in a pod \$\{NAME\} has to be the whole"):
+        kubernetes_pod(within, port=1)
+    told = compose_service(within, port=1)["environment"]
+    assert (told["HF_HOME"], told["OTHER"]) == ("${BIG_DISK:?}/hf", "${MAYBE:-}/x")
+
+
+def test_a_pod_has_the_devices_and_rights_of_the_container() -> None:
+    """GPUs of NVIDIA alone, and on a CPU what a server takes to place its memory."""
+    on_gpu, on_cpu, of_others = (
+        yaml.safe_load(kubernetes_pod(each, port=1))["spec"]["containers"][0]
+        for each in (ours("qwen3-8b-eagle3"), ours("qwen3-0.6b-cpu-ngram"), profile(image="a/vllm-rocm:v1.0"))
+    )
+    assert on_gpu["resources"]["limits"] == {"nvidia.com/gpu": 1}
+    assert on_gpu["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert "resources" not in on_cpu
+    assert on_cpu["securityContext"]["capabilities"] == {"add": ["SYS_NICE"]}
+    assert "resources" not in of_others

@@ -9,6 +9,7 @@ from pathlib import Path
 def write(path: Path, text: str) -> None:
     """A line; the file is whole, or not there."""
     partial = path.with_suffix(".partial")
+    partial.unlink(missing_ok=True)  # of a start that was cut off: nobody may write to it any more
     partial.write_text(f"{text}\n", encoding="utf-8")
     partial.chmod(0o444)
     partial.replace(path)

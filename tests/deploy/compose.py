@@ -17,12 +17,14 @@ _BINARY = Path(sys.executable).with_name("docker-compose")
 
 
 def compose(*arguments: str, files: tuple[Path, ...] = (MAIN,), **environment: str) -> str:
-    """What `docker compose` prints, with nothing from this machine's environment or .env but what is given."""
+    """What `docker compose` prints, with nothing from this machine's environment or .env but what is given.
+
+    There is a password for an administrator, without which compose.admin.yml is refused.
+    """
     line = [str(_BINARY), "--env-file", os.devnull, "--project-directory", str(ROOT)]
     line += [part for file in files for part in ("--file", str(file))]
-    done = subprocess.run(
-        [*line, *arguments], capture_output=True, text=True, timeout=120, env={"PATH": "/nowhere", **environment}
-    )
+    variables = {"PATH": "/nowhere", "GRAFANA_ADMIN_PASSWORD": "of-a-test", **environment}
+    done = subprocess.run([*line, *arguments], capture_output=True, text=True, timeout=120, env=variables)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -161,6 +161,19 @@ def test_a_container_may_little() -> None:
         assert service["init"] is True, name
 
 
+def test_what_is_built_here_is_asked_of_no_registry() -> None:
+    """Compose would look for it there before it builds it; what is published is fetched where it is missing."""
+    for files in ((MAIN, POSTGRES), (MAIN, CPU)):
+        for name, service in services("*", files=files).items():
+            assert service.get("pull_policy") == ("never" if "build" in service else None), name
+
+
+def test_no_log_fills_the_disk() -> None:
+    """Each is cut off at the front, whatever Docker does by itself."""
+    for name, service in services("*", files=(MAIN, POSTGRES)).items():
+        assert service["logging"] == {"driver": "json-file", "options": {"max-file": "5", "max-size": "20m"}}, name
+
+
 def test_what_is_mounted_from_here_is_here() -> None:
     """Docker would make an empty folder of a path that is missing; and a script that a command names is in it."""
     for service in all_services().values():
@@ -181,6 +194,19 @@ def test_secrets_come_from_outside() -> None:
     assert "hf_of_a_test" not in str(services("sim", HF_TOKEN="hf_of_a_test"))
 
 
+def test_a_variable_that_has_to_be_set_ends_the_start(tmp_path: Path) -> None:
+    """Of a profile of one's own; by itself Compose would go on with an empty one."""
+    text = (ROOT / "server_profiles" / "qwen3-8b-baseline.yaml").read_text(encoding="utf-8")
+    mine = text.replace("name: qwen3-8b-baseline", "name: mine").replace("${HF_TOKEN:-}", "${HF_TOKEN}")
+    (tmp_path / "mine.yaml").write_text(mine, encoding="utf-8")
+    file = tmp_path / "rendered.yml"
+    file.write_text(rendered("mine", Form.COMPOSE, [tmp_path]), encoding="utf-8")
+    assert project(files=(file,), HF_TOKEN="x")["name"] == "mine"
+    with pytest.raises(AssertionError, match="required variable HF_TOKEN is missing a value"):
+        compose("config", files=(file,))
+    assert services(files=(file,), HF_TOKEN="hf_of_a_test")["mine"]["environment"]["HF_TOKEN"] == "hf_of_a_test"
+
+
 def test_the_example_of_settings_names_all_of_them() -> None:
     """Those that Compose finds in the files, and the one that a secret is taken from."""
     named = set(re.findall(r"^(\w+)=", (ROOT / ".env.example").read_text(encoding="utf-8"), re.MULTILINE))
@@ -198,6 +224,12 @@ def test_grafana_has_no_administrator_unless_one_is_asked_for() -> None:
     admin = services("sim", files=(MAIN, ADMIN), GRAFANA_ADMIN_PASSWORD="of-a-test")["grafana"]
     assert admin["environment"]["GF_SECURITY_ADMIN_PASSWORD__FILE"] == admin["secrets"][0]["target"]
     assert "of-a-test" not in str(admin)
+
+
+def test_an_empty_password_makes_no_administrator() -> None:
+    """Grafana would take its own, which everybody knows. The settings' example has it empty."""
+    with pytest.raises(AssertionError, match='secret "grafana_admin_password" must declare'):
+        compose("config", files=(MAIN, ADMIN), GRAFANA_ADMIN_PASSWORD="")
 
 
 def test_prometheus_looks_for_every_server() -> None:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from loadgen.options.experiment import load_experiment
-from tests.deploy.compose import MAIN, ROOT, all_services, compose
+from tests.deploy.compose import MAIN, ROOT, all_services, compose, project
 
 DOCS = {name: (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("compose", "gpu", "kubernetes")}
 
@@ -60,6 +60,18 @@ def test_what_is_linked_is_there(name: str) -> None:
         assert (ROOT / path).exists(), path
     for path in re.findall(r"(?<!`)\b((?:deploy|examples)/[\w./-]+\.\w+)", DOCS[name]):
         assert (ROOT / path).is_file(), path
+
+
+def test_a_port_is_moved_as_it_is_told(tmp_path: Path) -> None:
+    """To the one that is shown, and nothing else changes."""
+    (text,) = re.findall(r"```yaml\n(.*?)```", DOCS["compose"], re.DOTALL)
+    file = tmp_path / "docker-compose.override.yml"
+    file.write_text(text, encoding="utf-8")
+    moved = project("*", files=(MAIN, file))["services"]
+    (name,) = yaml.safe_load(text.replace("!override ", ""))["services"]
+    (before,), (after,) = all_services()[name]["ports"], moved[name]["ports"]
+    assert after == before | {"published": after["published"]} != before
+    assert moved == {**all_services(), name: all_services()[name] | {"ports": [after]}}
 
 
 def test_the_table_of_services() -> None:

@@ -1,5 +1,6 @@
 """Manifests and rendered pods against Kubernetes' own schemas, and against one another."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,17 @@ def test_secrets_are_named_and_not_given() -> None:
         assert f"kubectl create secret generic {name} --from-file={key}=/dev/stdin" in document
 
 
+def test_prompts_are_where_they_are_looked_for() -> None:
+    """In a ConfigMap that the document makes of a file that is there."""
+    (source,) = (volume["configMap"]["name"] for volume in job()["spec"]["volumes"] if "configMap" in volume)
+    (mount,) = (each for each in job()["spec"]["containers"][0]["volumeMounts"] if each["name"] == "prompts")
+    folder, _, entry = given(job())[1]["prompts"].rpartition("/")
+    assert folder == mount["mountPath"]
+    document = (ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+    (file,) = re.findall(rf"kubectl create configmap {source} --from-file={re.escape(entry)}=(\S+)", document)
+    assert (ROOT / file).is_file()
+
+
 @pytest.mark.parametrize(
     ("name", "command", "options", "image"),
     [
@@ -179,10 +191,30 @@ def test_the_pod_that_holds_results_is_ours() -> None:
     _is_ours(named("Pod", "fetch")["spec"], "loadgen")
 
 
+def all_pods() -> dict[str, dict[str, Any]]:
+    """Ours, and that of a server whose image has a user beside root."""
+    fetch, server = (each["spec"] for each in (named("Pod", "fetch"), pod("llama-3.1-8b-eagle3")))
+    return {name: each["spec"] for name, each in who_loads().items()} | {"fetch": fetch, "server": server}
+
+
+@pytest.mark.parametrize("name", all_pods())
+def test_a_pod_may_little(name: str) -> None:
+    """What the level `restricted` of Pod Security asks for, and no key to the cluster's own API."""
+    spec = all_pods()[name]
+    (container,) = spec["containers"]
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"]["allowPrivilegeEscalation"] is False
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec)
+    kinds = {kind for volume in spec["volumes"] for kind in volume if kind != "name"}
+    assert kinds <= {"configMap", "emptyDir", "persistentVolumeClaim", "secret"}
+    assert spec["automountServiceAccountToken"] is False
+
+
 def _is_ours(spec: dict[str, Any], image: str) -> None:
     (container,), context = spec["containers"], spec["securityContext"]
     names = {"loadgen": "loadgen", "service": "loadgen-service", "locust": "loadgen-locust"}
     assert container["image"] == f"{names[image]}:{__version__}"
     assert image_of(image)["USER"] == f"{context['runAsUser']}:{context['runAsGroup']}"
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
-    assert spec["automountServiceAccountToken"] is False

@@ -27,7 +27,7 @@ def capacity(options: CapacityOptions) -> None:
     from loadgen.cli.output import watched, width_of
     from loadgen.cli.progress import RunProgress
     from loadgen.report.terminal import capacity_text
-    from loadgen.report.words import asked
+    from loadgen.report.words import asked, printable
     from loadgen.wiring.capacity import exit_code_of, find_capacity
 
     shown = not (options.no_progress or options.quiet)
@@ -53,6 +53,8 @@ def capacity(options: CapacityOptions) -> None:
                     color=sys.stdout.isatty(),
                 )
                 show(f"{text}\nsaved in {found.path}\n")
+    if found.fault is not None:
+        tell(f"loadgen: {printable(str(found.fault))}")
     raise typer.Exit(int(exit_code_of(found)))
 
 

@@ -12,7 +12,7 @@ from loadgen.core.capacity.observed import run_of
 from loadgen.core.capacity.probe import Probe, Run, Verdict
 from loadgen.core.capacity.result import CapacityResult, replayed
 from loadgen.core.capacity.search import Search, Step, bracket_of, next_step, requests_needed, search_of
-from loadgen.core.errors import ExitCode
+from loadgen.core.errors import ExitCode, TargetError
 from loadgen.core.run import Load, LoadMode
 from loadgen.options.capacity import CapacityOptions
 from loadgen.wiring.cooldown import cool_down
@@ -29,13 +29,17 @@ _FEWEST_WARMUP = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedSearch:
-    """A search that is over, or as far as it came before it was interrupted or its target was gone."""
+    """A search that is over, or as far as it came before it was interrupted or its target was gone.
+
+    `fault`: why a probe behind the first could not be begun, where that is so.
+    """
 
     path: Path
     search: Search
     result: CapacityResult
     runs: tuple[Finished, ...]
     interrupted: bool
+    fault: TargetError | None = None
 
 
 async def find_capacity(
@@ -46,7 +50,10 @@ async def find_capacity(
     progress: ReadProgress | None = None,
     watch: Watch | None = None,
 ) -> FinishedSearch:
-    """Searches; `told` gets each probe once it has ended. What a probe left stays whatever happens to later ones."""
+    """Searches; `told` gets each probe once it has ended. What a probe left stays whatever happens to later ones.
+
+    Raises LoadgenError when that cannot be done; a target that is gone behind the first probe ends the search there.
+    """
     async with open_session(options, progress=progress) as session:
         search_id = f"capacity-{new_run_id()}"
         path = create_search(options.out, search_id)
@@ -55,7 +62,7 @@ async def find_capacity(
         search = search_of(session.stored_options())
         finished: list[Finished] = []
         seen: list[tuple[float, Run]] = []
-        result, first_pass = replayed(search, (), objectives=session.slo), 0
+        result, first_pass, fault = replayed(search, (), objectives=session.slo), 0, None
         with signals() as heard:
             while not heard.asked and (step := next_step(search, result.probes)) is not None:
                 notes: tuple[str, ...] = ()
@@ -67,16 +74,24 @@ async def find_capacity(
                 in_flight = _in_flight(search, step.level, result.probes)
                 load = _load(options, session, search, step, in_flight=in_flight, index=len(seen))
                 warmup = _warmup(options, in_flight)
-                done = await execute(
-                    session,
-                    load,
-                    folder=create_probe(path, len(seen) + 1, step.level, secrets=session.secrets),
-                    warmup_requests=warmup,
-                    display=display,
-                    first_pass=first_pass,
-                    notes=notes,
-                    watch=watch,
-                )
+                folder = create_probe(path, len(seen) + 1, step.level, secrets=session.secrets)
+                try:
+                    done = await execute(
+                        session,
+                        load,
+                        folder=folder,
+                        warmup_requests=warmup,
+                        display=display,
+                        first_pass=first_pass,
+                        notes=notes,
+                        watch=watch,
+                    )
+                except TargetError as gone:
+                    if not finished:
+                        raise
+                    folder.drop()
+                    fault = gone
+                    break
                 finished.append(done)
                 first_pass += passes_needed(session.workload, load, warmup_requests=warmup)
                 run = await asyncio.to_thread(
@@ -98,6 +113,7 @@ async def find_capacity(
             result=result,
             runs=tuple(finished),
             interrupted=heard.asked,
+            fault=fault,
         )
 
 
@@ -106,7 +122,8 @@ def exit_code_of(found: FinishedSearch) -> ExitCode:
     if found.interrupted:
         return ExitCode.INTERRUPTED
     last = found.result.probes[-1]
-    if last.verdict is Verdict.CUT_SHORT or not any(probe.summary.requests.completed for probe in found.result.probes):
+    gone = found.fault is not None or last.verdict is Verdict.CUT_SHORT
+    if gone or not any(probe.summary.requests.completed for probe in found.result.probes):
         return ExitCode.TARGET_FAILED
     if last.verdict is Verdict.INVALID:
         return ExitCode.INVALID_MEASUREMENT

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadgen.adapters.store.run_folder import new_run_id
-from loadgen.adapters.store.sweep_folder import create_level, create_sweep, drop_level, save_sweep
+from loadgen.adapters.store.sweep_folder import create_level, create_sweep, save_sweep
 from loadgen.core.analysis.ladder import levels_asked, sweep_of
 from loadgen.core.errors import TargetError
 from loadgen.core.metrics.summary import Sweep
@@ -76,7 +76,7 @@ async def sweep_once(
                 except TargetError as gone:
                     if not finished:
                         raise
-                    drop_level(folder)
+                    folder.drop()
                     fault = gone
                     break
                 finished.append(level_run)

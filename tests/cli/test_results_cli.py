@@ -119,3 +119,19 @@ def test_a_server_that_dies_between_two_levels_takes_nothing_with_it(tmp_path: P
     stored = (path / "sweep.json").read_text()
     assert [level["level"] for level in json.loads(stored)["levels"]] == [1]
     assert stored == loadgen("report", path, "--json", out=tmp_path).stdout
+
+
+def test_a_server_that_dies_between_two_probes_takes_nothing_with_it(tmp_path: Path) -> None:
+    """Exit 4 with the reason; what the probe before it showed is told, stored, and told again by a report."""
+    search = ("--slo", "ttft=10s", "--slo-attainment", 0.5, "--num-requests", 4, "--warmup-requests", 0)
+    with ChatServer(closes_at=4) as server:
+        url = server.url
+        done = loadgen(
+            "capacity", "--url", url, *search, "--settle", 0, "--no-progress", "--out", tmp_path, out=tmp_path
+        )
+    (path,) = tmp_path.iterdir()
+    assert (done.code, done.stderr.startswith(f"loadgen: {url}: ")) == (4, True), done.stderr
+    assert "the search was not finished" in done.stdout
+    assert done.stdout.endswith(f"saved in {path}\n")
+    assert [run.name for run in (path / "probes").iterdir()] == ["001-1"]
+    assert (path / "capacity.json").read_text() == loadgen("report", path, "--json", out=tmp_path).stdout

@@ -38,6 +38,16 @@ def test_a_server_that_dies_between_two_levels_takes_nothing_with_it(tmp_path: P
     assert [level["level"] for level in msgspec.json.decode((tmp_path / SUMMARY).read_bytes())["levels"]] == [1]
 
 
+def test_a_server_that_dies_between_two_probes_takes_nothing_with_it(tmp_path: Path) -> None:
+    """The search has failed, with the reason, and has the probe before."""
+    with ChatServer(closes_at=4) as server:
+        url = server.url
+        search = {"slo": "ttft=10s", "slo_attainment": 0.5, "num_requests": 4, "warmup_requests": 0, "settle": 0}
+        outcome = performed("capacity", {"url": url, **search}, tmp_path)
+    assert (outcome.exit_code, str(outcome.message).startswith(f"{url}: ")) == (4, True), outcome
+    assert [probe["level"] for probe in msgspec.json.decode((tmp_path / SUMMARY).read_bytes())["probes"]] == [1]
+
+
 def test_an_experiment_in_which_nothing_completes_is_reported(tmp_path: Path) -> None:
     """Its runs are there, the baseline's included, and the page says what became of them. The gate decides, as it does
     at the command line."""

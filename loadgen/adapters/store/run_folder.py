@@ -1,6 +1,7 @@
 """The folder of one run: manifest, records, server's samples, summary, reports. Layout: `<out>/<run_id>/`."""
 
 import secrets as _secrets
+import shutil
 import time
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -63,6 +64,10 @@ class RunFolder:
             raise
         probe.unlink()
         return folder
+
+    def drop(self) -> None:
+        """Removes a run that could not be begun: nothing was sent, and readers take each folder for one that was."""
+        shutil.rmtree(self.path, ignore_errors=True)
 
     @classmethod
     def open(cls, path: Path) -> "RunFolder":

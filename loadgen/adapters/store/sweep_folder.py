@@ -1,6 +1,5 @@
 """The folder of a ladder of runs: `sweep.json` and one run folder a level under `levels/`."""
 
-import shutil
 from pathlib import Path
 
 from loadgen.adapters.store.files import Scrubber, is_file, reason, save_json
@@ -26,11 +25,6 @@ def create_sweep(out: Path, sweep_id: str) -> Path:
 def create_level(sweep: Path, index: int, level: float, *, secrets: tuple[str, ...] = ()) -> RunFolder:
     """The run folder of one level, numbered in the order in which levels are run. The number orders, nothing more."""
     return RunFolder.create(sweep / LEVELS, f"{index:03d}-{level:g}", secrets=secrets)
-
-
-def drop_level(folder: RunFolder) -> None:
-    """Removes a level that could not be begun: nothing was sent, and readers take each folder for one that was."""
-    shutil.rmtree(folder.path, ignore_errors=True)
 
 
 def level_folders(sweep: Path) -> list[RunFolder]:

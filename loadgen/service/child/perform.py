@@ -92,6 +92,7 @@ async def _capacity(order: Order, folder: Path, follower: Follower, teller: Tell
         artefact=found.path.name,
         valid=code is not ExitCode.INVALID_MEASUREMENT,
         gates=["not even the first level meets the objectives"] if code is ExitCode.GATE_FAILED else [],
+        message=None if found.fault is None else str(found.fault),
         result=result,
         capacity=result | {"families": _of_capacity(follower)} if code in _SAYS_SOMETHING else None,
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx2
 
+from loadgen.adapters.store.run_folder import RunFolder
 from loadgen.sim.child import ChildServer, child_server
 
 WAIT_S = 120.0
@@ -110,3 +111,24 @@ def simulator(*arguments: str) -> Iterator[ChildServer]:
     command = (sys.executable, "-m", "loadgen", "sim", "--port", "0", "--json", "--until-stdin-closes", *arguments)
     with child_server(command) as found:
         yield found
+
+
+def reached(stage: str, run: dict[str, Any]) -> bool:
+    """Whether a run is in that state; in the midst of it where it measures."""
+    if stage == "running":
+        return bool(run["state"] == "running" and run["progress"] and run["progress"]["ended"] > 2)
+    return bool(run["state"] == stage)
+
+
+def check_kept(data: Path, house: House, run_id: str, before: dict[str, Any]) -> None:
+    """One folder of results at most, whose records can be read and are at least those that were told of."""
+    run = house.run(run_id)
+    folders = list((data / "runs" / run_id / "out").glob("*"))
+    assert len(folders) <= 1
+    told = (before["progress"] or {}).get("ended", 0)
+    if folders and (folders[0] / "records.jsonl.zst").exists():
+        assert len(list(RunFolder.open(folders[0]).records())) >= told
+    else:
+        assert told == 0
+    assert house.events(run_id).count('"state": "running"') <= 1
+    assert run["ended_at"] is not None

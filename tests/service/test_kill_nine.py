@@ -5,18 +5,16 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from loadgen.adapters.launch.orphans import identity_of
-from loadgen.adapters.store.run_folder import RunFolder
 from loadgen.sim.child import ChildServer
-from tests.service.house import House, service, simulator
+from tests.service.house import check_kept, reached, service, simulator
 
 pytestmark = pytest.mark.slow
 
-LONG = {"concurrency": 2, "num_requests": 60, "output_tokens": "16"}
+LONG = {"concurrency": 2, "num_requests": 30, "output_tokens": "16"}
 SHORT = {"concurrency": 2, "num_requests": 4, "output_tokens": "4"}
 
 
@@ -32,26 +30,6 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, ...]:
     if request.param == "sqlite":
         return ()
     return ("--database", request.getfixturevalue("postgresql").fresh())
-
-
-def reached(stage: str, run: dict[str, Any]) -> bool:
-    if stage == "running":
-        return bool(run["state"] == "running" and run["progress"] and run["progress"]["ended"] > 2)
-    return bool(run["state"] == stage)
-
-
-def check_kept(data: Path, house: House, run_id: str, before: dict[str, Any]) -> None:
-    """One folder of results at most, whose records can be read and are at least those that were told of."""
-    run = house.run(run_id)
-    folders = list((data / "runs" / run_id / "out").glob("*"))
-    assert len(folders) <= 1
-    told = (before["progress"] or {}).get("ended", 0)
-    if folders and (folders[0] / "records.jsonl.zst").exists():
-        assert len(list(RunFolder.open(folders[0]).records())) >= told
-    else:
-        assert told == 0
-    assert house.events(run_id).count('"state":"running"') <= 1
-    assert run["ended_at"] is not None
 
 
 @pytest.mark.parametrize("stage", ["queued", "starting", "running", "finishing"])

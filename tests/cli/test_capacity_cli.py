@@ -118,7 +118,7 @@ def test_an_interrupted_search_reports_what_it_has(server: TruthServer, tmp_path
     assert [probe["verdict"] for probe in stored(tmp_path)[1]["probes"]] == ["pass", "cut_short"]
 
 
-STEP_S, SLOTS, TOKENS = 0.06, 4, 8
+STEP_S, SLOTS, TOKENS = 0.04, 4, 8
 
 
 def engine() -> Engine:
@@ -148,10 +148,10 @@ def at_rate(rate_rps: float) -> Simulation:
 @pytest.mark.parametrize("variable", ["concurrency", "request-rate"])
 def test_the_capacity_of_a_simulated_server_is_that_of_its_model(variable: str, tmp_path: Path) -> None:
     """Four slots and fixed steps: the interval that is found holds the capacity in virtual time, and is narrow."""
-    limit_s = 0.27
+    limit_s = 4.5 * STEP_S
     more: tuple[object, ...] = ("--start", 3, "--max", 12, "--precision", 0.25)
     if variable == "request-rate":
-        more = ("--variable", variable, "--burstiness", "inf", "--start", 5, "--precision", 0.5, "--gpus", 2)
+        more = ("--variable", variable, "--burstiness", "inf", "--start", 7.5, "--precision", 0.5, "--gpus", 2)
     arguments = ("--step-time", f"{STEP_S * 1e3:g}ms", "--max-num-seqs", str(SLOTS))
     with spawn_simulator(*arguments) as simulator:
         done = capacity(

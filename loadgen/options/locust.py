@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from pydantic import ValidationError, model_validator
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from loadgen.adapters.servers.redaction import holds_secret
 from loadgen.core.analysis.ladder import DEFAULT_LADDER
@@ -145,9 +145,15 @@ class LocustOptions(SweepOptions):
         return self.expect_workers or self.processes or 1
 
     def given(self) -> dict[str, Any]:
-        """The options that were given, as JSON holds them, from which `resolve` makes the same again."""
+        """The options that were given, as JSON holds them, from which `resolve` makes the same again.
+
+        Raises ConfigError for a text that JSON cannot hold, as a path may be.
+        """
         values = {name: getattr(self, name) for name in self.model_fields_set}
-        found: dict[str, Any] = json.loads(to_json(values, inf_nan_mode="strings"))
+        try:
+            found: dict[str, Any] = json.loads(to_json(values, inf_nan_mode="strings"))
+        except PydanticSerializationError:
+            raise ConfigError("expected UTF-8 in every option") from None
         return found
 
 

@@ -63,6 +63,12 @@ def test_what_was_given_makes_the_same_again() -> None:
     assert resolve(LocustOptions, json.loads(sent), environment={}) == before
 
 
+def test_what_json_cannot_hold_is_refused() -> None:
+    """A path of other bytes than UTF-8's would end the process that measures."""
+    with pytest.raises(ConfigError, match="expected UTF-8 in every option"):
+        options(url=URL, out="runs-\udc80").given()
+
+
 def test_a_ladder_without_a_target_is_refused() -> None:
     """The page may be open without one; a ladder may not begin."""
     with pytest.raises(ConfigError, match="expected a target"):

@@ -5,11 +5,12 @@ import os
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from loadgen.adapters.store.files import reason
+from loadgen.adapters.pictures import png_of
+from loadgen.adapters.store.files import reason, whole_file
 from loadgen.cli.experiment_progress import ExperimentProgress
 from loadgen.cli.output import watched, width_of
 from loadgen.cli.reading import Reading
@@ -166,6 +167,10 @@ def report(
     svg: Annotated[
         Path | None, typer.Option("--svg", metavar="DIR", help="Write its charts as SVG files into this folder.")
     ] = None,
+    png: Annotated[
+        Path | None,
+        typer.Option("--png", metavar="DIR", help="Write its charts as PNG files into this folder (extra png)."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print the comparison as JSON.")] = False,
 ) -> None:
     """Say what an experiment came to: does it pay, up to which load, why, and are answers left alone.
@@ -175,7 +180,9 @@ def report(
     """
     result = experiment_result(folder)
     if svg is not None:
-        _write_charts(result, svg)
+        _write_charts(result, svg, "svg")
+    if png is not None:
+        _write_charts(result, png, "png")
     if html is not None:
         write([comparison_html(*result.ladders)], html)
         if str(html) != "-":
@@ -185,16 +192,24 @@ def report(
     raise typer.Exit(int(result.code))
 
 
-def _write_charts(result: ExperimentResult, folder: Path) -> None:
-    """One file a chart, named after the ladder where there are several. Raises StoreError."""
+def _write_charts(result: ExperimentResult, folder: Path, form: Literal["svg", "png"]) -> None:
+    """One file a chart, named after the ladder where there are several. Raises StoreError; ConfigError without what it
+    takes to make a PNG."""
+    pictures: dict[str, bytes] = {}
+    for comparison in result.ladders:
+        ladder = "" if len(result.ladders) == 1 else f"{comparison.variable}-"
+        for chart in document_charts(comparison):
+            svg = chart_svg(chart)
+            pictures[f"{ladder}{chart.id.removeprefix('arms-')}.{form}"] = (
+                png_of(svg) if form == "png" else svg.encode("utf-8", "replace")
+            )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
         raise StoreError(f"{folder}: cannot be created: {reason(fault)}") from fault
-    for comparison in result.ladders:
-        ladder = "" if len(result.ladders) == 1 else f"{comparison.variable}-"
-        for chart in document_charts(comparison):
-            write([chart_svg(chart)], folder / f"{ladder}{chart.id.removeprefix('arms-')}.svg")
+    for name, picture in pictures.items():
+        with whole_file(folder / name) as file:
+            file.write(picture)
     tell(f"wrote charts to {folder}")
 
 

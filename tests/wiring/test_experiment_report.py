@@ -147,7 +147,9 @@ def test_the_command(measured: ExperimentFolder, tmp_path: Path, capsys: pytest.
     """Text or JSON on stdout, a page and charts where they are wanted."""
     page, charts = tmp_path / "report.html", tmp_path / "deep" / "charts"
     command = ["experiment", "report", str(measured.path)]
-    assert run_command_line([*command, "--html", str(page), "--svg", str(charts)]) == 0
+    assert run_command_line([*command, "--html", str(page), "--svg", str(charts), "--png", str(tmp_path / "png")]) == 0
+    pictures = {path.stem: path.read_bytes()[:4] for path in (tmp_path / "png").iterdir()}
+    assert pictures == {path.stem: b"\x89PNG" for path in charts.iterdir()}
     said = capsys.readouterr()
     assert "Does it pay" in said.out
     assert "It is lossy: its answers leave the baseline's more than those leave one another." in " ".join(

@@ -1,6 +1,6 @@
 """Runs as people ask for them: queued once, listed, shown, cancelled."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from loadgen.service.admission.policy import Policy
 from loadgen.service.clock import Clock
 from loadgen.service.idempotency import asked_before, fingerprint_of, remember
 from loadgen.service.jobs import queue
+from loadgen.service.jobs.ending import Follow, ask_to_cancel
 from loadgen.service.jobs.hub import Hub
 from loadgen.service.jobs.order import OUT, Baseline, Order
 from loadgen.service.jobs.states import AT_WORK, State
@@ -28,9 +29,11 @@ from loadgen.service.wire.runs import RunDetail, RunRequest, RunView, Waiting
 class Runs:
     """The runs in the database, and what makes them."""
 
-    def __init__(self, database: Database, clock: Clock, policy: Policy, hub: Hub, folder: Path) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, policy: Policy, hub: Hub, folder: Path, *, follow: Sequence[Follow] = ()
+    ) -> None:
         self._database, self._clock, self._policy, self._hub = database, clock, policy, hub
-        self.folder = folder
+        self.folder, self._follow = folder, tuple(follow)
 
     @property
     def limits(self) -> Limits:
@@ -170,7 +173,7 @@ class Runs:
             before = queue.load(connection, run_id)
             if before is None:
                 raise not_found("run")
-            state = queue.ask_to_cancel(connection, run_id, self._clock.now_unix_ms())
+            state = ask_to_cancel(connection, run_id, self._clock.now_unix_ms(), follow=self._follow)
             if State(before["state"]) is state and state not in AT_WORK:
                 raise conflict(f"the run is {state} already")
         self._hub.tell()

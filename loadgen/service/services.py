@@ -79,14 +79,17 @@ class Services:
     def stop(self) -> None:
         """Stops in order: runs are interrupted and what they measured is kept, within half a minute."""
         self.closing.set()
+        self.courier.stop()
         self.hub.tell()
-        for thread in self._threads:
-            thread.join()
+        supervising, *others = self._threads
+        supervising.join()
         self.supervisor.drain()
         deadline_s = self.clock.monotonic_s() + _DRAIN_S
         while self.supervisor.working and self.clock.monotonic_s() < deadline_s:
             self.supervisor.turn()
             threading.Event().wait(_DRAIN_TURN_S)
+        for thread in others:  # one that a receiver holds up ends with the process, and its message is delivered later
+            thread.join(max(0.0, deadline_s - self.clock.monotonic_s()))
         self.supervisor.leave()
         self.courier.close()
         self.database.close()
@@ -129,8 +132,9 @@ def build(
                 f"--host: {options.host} can be reached by other machines, and there is no key yet; give one by"
                 " --admin-key-file, or make one while the service listens on 127.0.0.1 alone"
             )
-    runs = Runs(database, clock, policy, hub, folder / "runs")
     outbox = Outbox(clock)
+    follow = (History(outbox.announce).follow, outbox.follow)
+    runs = Runs(database, clock, policy, hub, folder / "runs", follow=follow)
     supervisor = Supervisor(
         database,
         clock,
@@ -138,7 +142,7 @@ def build(
         spawn=spawn or _spawn(policy),
         order_for=runs.order_for,
         parallel_runs=options.parallel_runs,
-        follow=(History(outbox.announce).follow, outbox.follow),
+        follow=follow,
         hub=hub,
     )
     scheduler = Scheduler(database, clock, runs, hub, outbox.announce)

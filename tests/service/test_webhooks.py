@@ -3,17 +3,23 @@
 import base64
 import hmac
 import json
+import socket
 from hashlib import sha256
+from pathlib import Path
 
 import httpx2
 import pytest
+from sqlalchemy import update
 
+from loadgen.service.jobs.takeover import LOOK_S
+from loadgen.service.store.tables import runs
 from loadgen.service.webhooks.outbox import RETRY_S
 from loadgen.service.webhooks.signing import signed_headers
 from tests.service.conftest import Make, a_run, client_of
 from tests.service.fakes.obedient_child import Nursery
 from tests.service.fakes.receiver import Receiver
 from tests.service.fakes.still_clock import StillClock
+from tests.service.house import service
 from tests.service.telling import SECRET, courier_of, hook
 
 
@@ -87,6 +93,34 @@ async def test_a_receiver_that_fails_is_tried_again_and_given_up(
     courier.close()
 
 
+async def test_the_end_of_a_run_that_never_began_is_told_as_well(
+    make: Make, receiver: Receiver, clock: StillClock
+) -> None:
+    """Cancelled while it waited, not able to begin, given up after its service was lost too often: each is an end."""
+    services = make(webhook_host=["loopback"], allow_env=["HOOK_SECRET"])
+    courier = courier_of(services)
+    async with client_of(services) as client:
+        await client.post("/v1/webhooks", json=hook(receiver.url, "run.cancelled", "run.failed"))
+        cancelled, failed = [(await client.post("/v1/runs", json=a_run())).json()["id"] for _ in range(2)]
+        await client.post(f"/v1/runs/{cancelled}/cancel")
+        (services.runs.folder / failed).write_text("in the way of its folder")
+        services.supervisor.turn()
+        lost = (await client.post("/v1/runs", json=a_run())).json()["id"]
+        with services.database.write() as connection:
+            values = {"state": "starting", "owner": services.supervisor.owner, "attempts": 5}
+            connection.execute(update(runs).where(runs.c.id == lost).values(**values))
+        clock.move(LOOK_S + 1)
+        services.supervisor.turn()
+        courier.turn()
+    told = [json.loads(body) for _, body in receiver.got]
+    assert {(each["type"], each["data"]["run_id"], each["data"]["reason"]) for each in told} == {
+        ("run.cancelled", cancelled, "asked"),
+        ("run.failed", failed, "internal"),
+        ("run.failed", lost, "service_lost"),
+    }
+    courier.close()
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -104,6 +138,26 @@ async def test_webhooks_go_where_the_settings_let_them(make: Make, url: str) -> 
         answer = await client.post("/v1/webhooks", json=hook(url, "run.failed"))
     assert answer.status_code in (403, 422)
     assert answer.json()["errors"][0]["pointer"] == "/url"
+
+
+@pytest.mark.slow
+def test_a_service_that_ends_waits_for_no_receivers(tmp_path: Path) -> None:
+    """However many messages wait for one that takes them and never answers, it ends within half a minute."""
+    environment = {"HOOK_SECRET": SECRET}
+    flags = ("--webhook-host", "loopback", "--allow-env", "HOOK_SECRET")
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=100) as silent,
+        service(tmp_path / "data", *flags, environment=environment) as house,
+    ):
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        for place in range(5):
+            made = house.client.post("/v1/webhooks", json={**hook(url, "run.failed"), "name": f"h{place}"})
+            assert made.status_code == 201, made.text
+        house.ended(house.ask("http://127.0.0.1:9", num_requests=1))
+        connection, _ = silent.accept()
+        with connection:
+            house.process.terminate()
+            assert house.process.wait(30) == 0
 
 
 async def test_a_secret_is_a_variable_that_may_be_named(client: httpx2.AsyncClient, make: Make) -> None:

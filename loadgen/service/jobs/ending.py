@@ -1,14 +1,14 @@
 """How a run ends: its last state, and in the same transaction all that follows from it."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection
 
 from loadgen.service.jobs.order import Outcome, artefact_in, load_outcome
-from loadgen.service.jobs.queue import load, move
+from loadgen.service.jobs.queue import load, mark_to_end, move
 from loadgen.service.jobs.states import AT_WORK, Reason, State, ending_of
 
 LOG = logging.getLogger("loadgen.service.jobs")
@@ -51,15 +51,50 @@ def conclude(
             "result": outcome.result or None,
             "message": None if message is None else message[:_LONGEST_MESSAGE].replace("\0", "?"),
         }
-    moved = move(connection, run["id"], state, at_unix_ms, expected=AT_WORK, reason=reason, child=None, **values)
-    if not moved:
-        return None
-    ended = load(connection, run["id"])
+    values |= {"reason": reason, "child": None}
+    ended = end(connection, run["id"], state, at_unix_ms, expected=AT_WORK, follow=follow, outcome=outcome, **values)
+    return state if ended else None
+
+
+def end(
+    connection: Connection,
+    run_id: str,
+    state: State,
+    at_unix_ms: int,
+    *,
+    expected: Collection[State],
+    follow: Sequence[Follow],
+    outcome: Outcome | None = None,
+    **values: Any,
+) -> bool:
+    """Ends a run, with all that follows from it; False when it is in none of the expected states."""
+    if not move(connection, run_id, state, at_unix_ms, expected=expected, **values):
+        return False
+    ended = load(connection, run_id)
     assert ended is not None
     for each in follow:
         try:
             with connection.begin_nested():
                 each(connection, ended, outcome, at_unix_ms)
         except Exception:  # the run has ended all the same
-            LOG.exception("what follows from the end of a run failed", extra={"run_id": run["id"]})
-    return state
+            LOG.exception("what follows from the end of a run failed", extra={"run_id": run_id})
+    return True
+
+
+def ask_to_cancel(connection: Connection, run_id: str, at_unix_ms: int, *, follow: Sequence[Follow]) -> State | None:
+    """Ends a run that waits, and marks one that is at work; the state that it is in then, None without such a run."""
+    ended = end(
+        connection,
+        run_id,
+        State.CANCELLED,
+        at_unix_ms,
+        expected=(State.QUEUED,),
+        follow=follow,
+        reason=Reason.ASKED,
+        cancel_unix_ms=at_unix_ms,
+    )
+    if ended:
+        return State.CANCELLED
+    mark_to_end(connection, run_id, at_unix_ms)
+    found = load(connection, run_id)
+    return None if found is None else State(found["state"])

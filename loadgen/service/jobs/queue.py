@@ -7,7 +7,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from loadgen.service.jobs import journal
-from loadgen.service.jobs.states import AT_WORK, ENDED, Reason, State
+from loadgen.service.jobs.states import AT_WORK, ENDED, State
 from loadgen.service.store.tables import leases, runs
 
 _LOOKED_AT = 1000
@@ -123,27 +123,15 @@ class _Gone(Exception):  # noqa: N818 (a way out of the transaction)
     """The run is not waiting any more."""
 
 
-def ask_to_cancel(connection: Connection, run_id: str, at_unix_ms: int) -> State | None:
-    """Ends a run that waits, and marks one that is at work; the state that it is in then, None without such a run."""
-    moved = move(
-        connection,
-        run_id,
-        State.CANCELLED,
-        at_unix_ms,
-        expected=(State.QUEUED,),
-        reason=Reason.ASKED,
-        cancel_unix_ms=at_unix_ms,
+def mark_to_end(connection: Connection, run_id: str, at_unix_ms: int) -> None:
+    """Notes that a run which is at work is to be cancelled."""
+    marked = connection.execute(
+        update(runs)
+        .where(runs.c.id == run_id, runs.c.state.in_(AT_WORK), runs.c.cancel_unix_ms.is_(None))
+        .values(cancel_unix_ms=at_unix_ms)
     )
-    if not moved:
-        marked = connection.execute(
-            update(runs)
-            .where(runs.c.id == run_id, runs.c.state.in_(AT_WORK), runs.c.cancel_unix_ms.is_(None))
-            .values(cancel_unix_ms=at_unix_ms)
-        )
-        if marked.rowcount:
-            journal.append(connection, run_id, "cancel_asked", {}, at_unix_ms)
-    found = connection.execute(select(runs.c.state).where(runs.c.id == run_id)).scalar_one_or_none()
-    return None if found is None else State(found)
+    if marked.rowcount:
+        journal.append(connection, run_id, "cancel_asked", {}, at_unix_ms)
 
 
 def waits_for(connection: Connection, run: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """Runs whose service is gone: begun again when nothing was sent, else brought to their end, never run twice."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, update
 
 from loadgen.service.clock import Clock
+from loadgen.service.jobs.ending import Follow, end
 from loadgen.service.jobs.order import has_begun
 from loadgen.service.jobs.process import kill_stored, still_lives
 from loadgen.service.jobs.queue import load, move
@@ -41,23 +43,18 @@ def was_never_begun(run: dict[str, Any], folder: Path) -> bool:
     return run["child"] is None or (folder.is_dir() and not has_begun(folder))
 
 
-def begin_again(connection: Connection, run: dict[str, Any], at_unix_ms: int) -> State:
-    """Back into the queue, at its old place; not for ever."""
-    if run["attempts"] >= _MOST_ATTEMPTS:
+def begin_again(connection: Connection, run: dict[str, Any], at_unix_ms: int, *, follow: Sequence[Follow]) -> State:
+    """Back into the queue, at its old place; not for ever, and not when somebody asked for its end meanwhile."""
+    if run["cancel_unix_ms"] is None and run["attempts"] < _MOST_ATTEMPTS:
+        move(connection, run["id"], State.QUEUED, at_unix_ms, expected=AT_WORK, owner=None, child=None)
+        return State.QUEUED
+    values: dict[str, Any] = {"reason": Reason.ASKED, "owner": None, "child": None}
+    state = State.CANCELLED
+    if run["cancel_unix_ms"] is None:
+        state = State.FAILED
         message = f"the service was lost {run['attempts']} times before it could begin"
-        move(
-            connection,
-            run["id"],
-            State.FAILED,
-            at_unix_ms,
-            expected=AT_WORK,
-            reason=Reason.SERVICE_LOST,
-            message=message,
-        )
-        return State.FAILED
-    state = State.QUEUED if run["cancel_unix_ms"] is None else State.CANCELLED
-    reason = None if state is State.QUEUED else Reason.ASKED
-    move(connection, run["id"], state, at_unix_ms, expected=AT_WORK, owner=None, child=None, reason=reason)
+        values = {"reason": Reason.SERVICE_LOST, "message": message}
+    end(connection, run["id"], state, at_unix_ms, expected=AT_WORK, follow=follow, **values)
     return state
 
 

@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from loadgen.core.errors import ConfigError, LoadgenError, StoreError
 from loadgen.service.clock import Clock
 from loadgen.service.jobs import owners, queue
-from loadgen.service.jobs.ending import Follow, conclude
+from loadgen.service.jobs.ending import Follow, conclude, end
 from loadgen.service.jobs.hearing import Hearing
 from loadgen.service.jobs.hub import Hub
 from loadgen.service.jobs.order import Order
@@ -166,12 +166,13 @@ class Supervisor:
         except (LoadgenError, OSError, Problem) as fault:
             reason = Reason.CONFIGURATION if isinstance(fault, ConfigError | Problem) else Reason.INTERNAL
             with self._database.write() as connection:
-                queue.move(
+                end(
                     connection,
                     run["id"],
                     State.FAILED,
                     self._clock.now_unix_ms(),
                     expected=(State.STARTING,),
+                    follow=self._follow,
                     reason=reason,
                     message=str(fault).replace("\0", "?"),
                 )

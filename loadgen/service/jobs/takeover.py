@@ -65,7 +65,7 @@ class TakeOver:
         at = self._clock.now_unix_ms()
         with self._database.write() as connection:
             if was_never_begun(row, folder):
-                state: State | None = begin_again(connection, row, at)
+                state: State | None = begin_again(connection, row, at, follow=self._follow)
             else:
                 state = conclude(
                     connection,

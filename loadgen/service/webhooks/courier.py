@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import threading
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -38,6 +39,7 @@ class Courier:
     ) -> None:
         self._database, self._clock, self._allowed = database, clock, allowed
         self._variables, self._resolve = variables, resolve
+        self._stopping = threading.Event()
         self._client = httpx2.Client(timeout=_TIMEOUT_S, follow_redirects=False, trust_env=False)
 
     def turn(self) -> None:
@@ -45,6 +47,8 @@ class Courier:
         with self._database.read() as connection:
             messages = outbox.due(connection, self._clock.now_unix_ms(), _AT_ONCE)
         for message in messages:
+            if self._stopping.is_set():
+                return
             with self._database.write() as connection:
                 if not outbox.claim(connection, message, self._clock.now_unix_ms()):
                     continue
@@ -53,6 +57,10 @@ class Courier:
                 outbox.note(connection, message, self._clock.now_unix_ms(), error)
             if error is not None:
                 LOG.warning("webhook not delivered", extra={"webhook_id": message["webhook_id"], "fault": error})
+
+    def stop(self) -> None:
+        """From now on nothing more is begun: each message may take its receiver's time, and the service is to end."""
+        self._stopping.set()
 
     def close(self) -> None:
         """Gives connections back."""

@@ -91,6 +91,29 @@ async def test_a_keys_own_limits_hold(client: httpx2.AsyncClient) -> None:
     assert asked.json()["time_limit_s"] == 60
 
 
+async def test_a_schedule_is_no_way_around_a_keys_limits(
+    client: httpx2.AsyncClient, services: Services, clock: StillClock
+) -> None:
+    """Its own schedule runs no longer than it might itself, and it does not set off what others may schedule."""
+    _, admin = await make_key(client)
+    _, small = await make_key_as(client, admin, "run", limits={"concurrency": 4, "run_time_s": 60})
+    made = [
+        await client.post(
+            "/v1/schedules", headers=key, json={"name": name, "cron": "0 * * * *", "request": a_run(concurrency=level)}
+        )
+        for key, name, level in ((small, "small", 4), (admin, "large", 5))
+    ]
+    own, others = (each.json()["id"] for each in made)
+    clock.move(3600)
+    services.scheduler.turn()
+    listed = (await client.get("/v1/runs", headers=admin, params={"schedule_id": own})).json()["items"]
+    assert [run["time_limit_s"] for run in listed] == [60]
+    assert (await client.post(f"/v1/schedules/{others}/run", headers=small)).status_code == 403
+    assert (await client.post(f"/v1/schedules/{others}/run", headers=admin)).status_code == 202
+    at_once = await client.post(f"/v1/schedules/{own}/run", headers=small)
+    assert (at_once.status_code, at_once.json()["time_limit_s"]) == (202, 60)
+
+
 async def test_guessing_is_slowed_down(client: httpx2.AsyncClient, clock: StillClock) -> None:
     """After so many wrong keys an address has to wait, for a right one too; a minute later it may try again."""
     _, admin = await make_key(client)

@@ -5,6 +5,7 @@ from itertools import islice
 
 import httpx2
 import pytest
+from sqlalchemy import update
 
 from loadgen.core.errors import ConfigError
 from loadgen.service.schedules import store
@@ -180,6 +181,21 @@ async def test_a_clock_that_is_set_forward_and_back(
     fired = [due for due, outcome in await outcomes(client, made["id"]) if outcome == "run"]
     assert fired == ["03-02T13:00", "03-02T14:00"]
     assert len((await client.get("/v1/runs")).json()["items"]) == 2
+
+
+async def test_one_that_cannot_be_fired_holds_up_no_other(
+    client: httpx2.AsyncClient, services: Services, clock: StillClock
+) -> None:
+    """When a time zone is not known any more the schedules behind it still lead to their runs."""
+    for name in ("a", "b"):
+        await make_schedule(client, name=name)
+    services.scheduler.turn()
+    with services.database.write() as connection:
+        connection.execute(update(schedules).where(schedules.c.name == "a").values(time_zone="Mars/Olympus"))
+    clock.move(3600)
+    services.scheduler.turn()
+    (run,) = (await client.get("/v1/runs")).json()["items"]
+    assert run["created_by"] == "schedule:b"
 
 
 async def test_a_paused_schedule_is_not_due(client: httpx2.AsyncClient, services: Services, clock: StillClock) -> None:

@@ -106,8 +106,8 @@ def resume_schedule(schedule_id: Id, request: Request, parts: Parts, who: Runner
 
 @router.post("/{schedule_id}/run", status_code=202, responses=problems(404))
 def run_schedule(schedule_id: Id, response: Response, parts: Parts, who: Runner) -> RunDetail:
-    """A run of it at once, beside its timetable."""
-    run_id = parts.scheduler.run_now(_found(parts, schedule_id), who.id)
+    """A run of it at once, beside its timetable. The limits of whoever asks hold."""
+    run_id = parts.scheduler.run_now(_found(parts, schedule_id), who.id, limits_of(parts, who))
     response.headers["Location"] = f"/v1/runs/{run_id}"
     return parts.runs.detail(run_id)
 
@@ -140,13 +140,15 @@ def list_firings(schedule_id: Id, parts: Parts, _who: Reader, limit: Limit = 50)
 
 def _checked(body: ScheduleRequest, parts: Services, who: Principal) -> dict[str, Any]:
     table = _timetable(body.cron, body.time_zone, parts)
-    parts.runs.admitted(asked_of(body.request), limits_of(parts, who))
+    limits = limits_of(parts, who)
+    parts.runs.admitted(asked_of(body.request), limits)
     parts.runs.check_baseline(body.request)
+    own = {} if limits.run_time_s >= parts.policy.limits.run_time_s else {"time_limit_s": limits.run_time_s}
     return {
         "name": body.name,
         "cron": body.cron,
         "time_zone": body.time_zone,
-        "request": body.request.model_dump(mode="json", exclude_none=True),
+        "request": own | body.request.model_dump(mode="json", exclude_none=True),
         "misfire_grace_s": body.misfire_grace_s,
         "when_busy": body.when_busy,
         "paused": body.paused,

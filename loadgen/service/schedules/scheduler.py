@@ -9,6 +9,7 @@ from sqlalchemy import Connection, select
 
 from loadgen.core.errors import LoadgenError
 from loadgen.service.admission.admit import Admitted
+from loadgen.service.admission.limits import Limits
 from loadgen.service.clock import Clock
 from loadgen.service.jobs.hub import Hub
 from loadgen.service.jobs.states import AT_WORK, State
@@ -56,11 +57,16 @@ class Scheduler:
         with self._database.read() as connection:
             rows = store.due(connection, now)
         for row in rows:
-            self._fire(row, now)
+            try:
+                self._fire(row, now)
+            except (
+                LoadgenError
+            ):  # such as a time zone that this machine does not know any more: the others are due all the same
+                LOG.exception("schedule cannot be fired", extra={"schedule": row["name"]})
 
-    def run_now(self, row: dict[str, Any], principal: str) -> str:
-        """A run of the schedule beside its timetable; returns its id. Raises Problem."""
-        request, admitted = self._admitted(row)
+    def run_now(self, row: dict[str, Any], principal: str, limits: Limits) -> str:
+        """A run of the schedule beside its timetable, within these limits; returns its id. Raises Problem."""
+        request, admitted = self._admitted(row, limits)
         with self._database.write() as connection:
             run_id = self._runs.add(
                 connection, request, asked_of(request), admitted, principal=principal, schedule_id=row["id"]
@@ -93,7 +99,7 @@ class Scheduler:
         request, admitted, fault = None, None, None
         if in_time:
             try:
-                request, admitted = self._admitted(row)
+                request, admitted = self._admitted(row, self._runs.limits)
             except (Problem, LoadgenError) as error:
                 fault = str(error)
         with self._database.write() as connection:
@@ -134,9 +140,9 @@ class Scheduler:
         waits = row["when_busy"] == "queue"
         return Outcome.BUSY if not waits and _is_busy(connection, admitted.lease_keys) else Outcome.RUN
 
-    def _admitted(self, row: dict[str, Any]) -> tuple[RunRequest, Admitted]:
+    def _admitted(self, row: dict[str, Any], limits: Limits) -> tuple[RunRequest, Admitted]:
         request = RunRequest.model_validate(row["request"])
-        return request, self._runs.admitted(asked_of(request), self._runs.limits)
+        return request, self._runs.admitted(asked_of(request), limits)
 
 
 def _is_busy(connection: Connection, keys: list[str]) -> bool:

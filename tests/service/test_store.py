@@ -1,12 +1,13 @@
 """The database: its migrations lead to the tables that the code expects, on SQLite and on PostgreSQL."""
 
+import shutil
 from pathlib import Path
 from threading import Thread
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, text
 
 from loadgen.core.errors import ConfigError, StoreError
 from loadgen.service.store.database import Database
@@ -33,6 +34,17 @@ def test_urls_that_will_not_do(url: str) -> None:
     """Are refused with what was expected, and without what they hold."""
     with pytest.raises(ConfigError, match="--database: expected"):
         Database(url)
+
+
+def test_a_database_of_a_newer_version_is_left_alone(upgraded: Path, tmp_path: Path) -> None:
+    """Whoever goes back without a backup is told so, in a line."""
+    path = Path(shutil.copy(upgraded, tmp_path / "newer.db"))
+    database = Database(f"sqlite:///{path}")
+    with database.write() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(StoreError, match="of another version of Loadgen"):
+        database.upgrade()
+    database.close()
 
 
 def test_a_password_is_not_told() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from alembic import command
 from alembic.config import Config
+from alembic.util.exc import CommandError
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
@@ -55,6 +56,8 @@ class Database:
                 if not self.is_sqlite:
                     connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
                 command.upgrade(migrations(connection), "head")
+        except CommandError:
+            raise StoreError("database: its schema is of another version of Loadgen, a newer one most likely") from None
         except SQLAlchemyError as fault:
             raise StoreError(f"database: the schema cannot be brought up to date: {_reason(fault)}") from None
 

@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic.json_schema import models_json_schema
+from sqlalchemy import exc
 from starlette.exceptions import HTTPException
 
 from loadgen import __version__
@@ -18,7 +19,7 @@ from loadgen.core.errors import LoadgenError
 from loadgen.service.answer_headers import HEADERS, AnswerHeaders
 from loadgen.service.body_limit import BodyLimit
 from loadgen.service.priority import step_back
-from loadgen.service.problems import FieldProblem, Problem, invalid
+from loadgen.service.problems import FieldProblem, Problem, busy, invalid
 from loadgen.service.routes import (
     baselines,
     compare,
@@ -39,6 +40,8 @@ from loadgen.service.services import Services
 from loadgen.service.wire.common import ProblemView
 
 LOG = logging.getLogger("loadgen.service")
+
+_AGAIN_S = 5
 
 _ROUTERS = (
     *(runs.router, runs.experiments, events.router, results.router, compare.router, options.router),
@@ -87,6 +90,8 @@ def application(services: Services) -> FastAPI:
     app.add_exception_handler(LoadgenError, _on_fault)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
+    for gone in (exc.OperationalError, exc.InterfaceError, exc.TimeoutError):
+        app.add_exception_handler(gone, _on_database)
     app.add_exception_handler(Exception, _on_bug)
     app.add_middleware(BodyLimit, most_bytes=services.options.max_body, answer=answer_of)
     app.add_middleware(AnswerHeaders)
@@ -142,6 +147,12 @@ async def _on_http(request: Request, error: Exception) -> Response:
     kind = {404: "not-found", 405: "method-not-allowed"}.get(status, "bad-request")
     headers = dict(error.headers or {})
     return answer_of(Problem(status=status, kind=kind, detail=status.description, headers=headers))
+
+
+async def _on_database(_request: Request, fault: Exception) -> Response:
+    """It is locked, full or gone, mostly for a moment."""
+    LOG.error("database", extra={"fault": str(fault).partition("\n")[0]})
+    return answer_of(busy("the database does not answer", again_in_s=_AGAIN_S))
 
 
 async def _on_bug(request: Request, fault: Exception) -> Response:

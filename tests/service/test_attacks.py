@@ -123,6 +123,20 @@ async def test_bodies_that_break_parsers(client: httpx2.AsyncClient, body: bytes
     assert (await client.get("/v1/runs")).json()["items"] == []
 
 
+async def test_a_database_that_is_gone_is_no_fault(client: httpx2.AsyncClient, services: Services) -> None:
+    """Whoever asks meanwhile is told to come again, and not where the database is."""
+    database = services.options.data_dir / "loadgen.db"
+    services.database.close()
+    kept = database.rename(database.with_name("kept.db"))
+    database.mkdir()
+    for answer in (await client.get("/v1/runs"), await client.post("/v1/runs", json=a_run())):
+        assert (answer.status_code, answer.json()["detail"]) == (503, "the database does not answer")
+        assert int(answer.headers["retry-after"]) > 0
+    database.rmdir()
+    kept.rename(database)
+    assert (await client.get("/v1/runs")).status_code == 200
+
+
 async def test_a_message_with_what_no_database_takes(
     client: httpx2.AsyncClient, services: Services, nursery: Nursery
 ) -> None:

@@ -1,8 +1,6 @@
 """What is kept, for how long, and how it moves to another service."""
 
 import json
-import os
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -135,24 +133,16 @@ async def test_a_document_that_is_too_large_says_how_to_take_it_in(make: Make) -
 @pytest.mark.slow
 def test_comparisons_do_not_take_every_thread(tmp_path: Path) -> None:
     """Where enough of them wait the next one is told to come again; a place that is left can be taken."""
-    files = RunFiles(tmp_path, aside=1, room=1)
     run = {"id": "a", "artefact": "measured", "files_removed": False}
-    results = tmp_path / "a" / "out" / "measured"
-    results.mkdir(parents=True)
-    os.mkfifo(results / "manifest.json")  # whoever reads it waits
-    with ThreadPoolExecutor(1) as threads:
-        first = threads.submit(files.compared, run, run)
-        with (results / "manifest.json").open("w"):  # as soon as the first one reads
-            with pytest.raises(Problem) as second:
-                files.compared(run, run)
-            (results / "manifest.json").unlink()
-        with pytest.raises(Problem) as ended:
-            first.result()
-    assert (second.value.status, second.value.headers["Retry-After"]) == (503, "5")
-    assert ended.value.status == 409
-    with pytest.raises(Problem) as third:
-        files.compared(run, run)
-    assert third.value.status == 409
+    (tmp_path / "a" / "out" / "measured").mkdir(parents=True)
+    with pytest.raises(Problem) as full:
+        RunFiles(tmp_path, room=0).compared(run, run)
+    assert (full.value.status, full.value.headers["Retry-After"]) == (503, "5")
+    files = RunFiles(tmp_path, aside=1, room=1)
+    for _ in range(2):
+        with pytest.raises(Problem, match="cannot be compared") as ended:
+            files.compared(run, run)
+        assert ended.value.status == 409
 
 
 async def test_files_of_a_run_are_those_beneath_it(

@@ -27,7 +27,7 @@ _WORDS = {
     500: "A fault of the service.",
     503: "Not now: many others ask, or the database does not answer.",
 }
-_ALWAYS = (400, 401, 403, 408, 413, 415, 422, 429)
+_ALWAYS = (400, 401, 403, 408, 413, 415, 422, 429, 503)
 
 MOST_ITEMS = 200
 

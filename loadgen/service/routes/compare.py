@@ -14,7 +14,7 @@ _Gate = Annotated[str, StringConstraints(max_length=200)]
 _Run = Annotated[str, Query(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 
 
-@router.get("", responses=problems(404, 409, 503))
+@router.get("", responses=problems(404, 409))
 def compare_runs(
     parts: Parts,
     _who: Reader,

@@ -58,7 +58,7 @@ def view(run_id: Id, parts: Parts, _who: Reader) -> Response:
 
 
 @router.get(
-    "/report", response_class=Response, responses={**_content("text/html", "The report."), **problems(404, 409, 503)}
+    "/report", response_class=Response, responses={**_content("text/html", "The report."), **problems(404, 409)}
 )
 def report(run_id: Id, parts: Parts, _who: Reader) -> Response:
     """The report as a page that needs nothing else."""

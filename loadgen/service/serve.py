@@ -11,6 +11,7 @@ from loadgen.core.errors import ConfigError
 from loadgen.options.serve import ServeOptions
 from loadgen.service.admission.guard import guard_connections
 from loadgen.service.app import application
+from loadgen.service.head_limit import BoundedHead
 from loadgen.service.logs import set_up_logs
 from loadgen.service.services import Services, build
 
@@ -28,6 +29,7 @@ def serve(options: ServeOptions, *, listening: Callable[[str], None]) -> None:
     host, port = sock.getsockname()[:2]
     config = uvicorn.Config(
         application(services),
+        http=BoundedHead,
         log_config=None,
         access_log=False,
         server_header=False,

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,18 @@ def test_every_command_has_its_row() -> None:
     """In the table of commands."""
     rows = {name for row in re.findall(r"^\| (`.*?) \| ", TEXT, re.MULTILINE) for name in re.findall(r"`(\w+)", row)}
     assert set(COMMANDS) <= rows
+
+
+def test_what_is_told_to_be_installed_is_in_a_clone() -> None:
+    """No package index has Loadgen: documents and messages name extras of this folder, and those that there are."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        extras = set(tomllib.load(file)["project"]["optional-dependencies"])
+    files = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("loadgen/**/*.py")]
+    told = [re.findall(r"pip install ([^\n]+)", path.read_text(encoding="utf-8")) for path in files]
+    lines = [line for lines in told for line in lines]
+    named = {extra for line in lines for names in re.findall(r"'\.\[([\w,]+)\]'", line) for extra in names.split(",")}
+    assert {"locust", "service", "gpu", "otlp", "parquet", "postgres"} <= named <= extras
+    assert [line for line in lines if "loadgen[" in line] == []
 
 
 def test_what_is_linked_is_there() -> None:

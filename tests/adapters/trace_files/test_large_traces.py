@@ -46,10 +46,12 @@ def write_bailian(path: Path) -> None:
     with path.open("w") as file:
         for n in range(ROWS):
             parent = -1 if n % 3 == 0 else n - 1
-            row = {"chat_id": n, "parent_chat_id": parent, "timestamp": n / 20, "type": "text", "turn": n % 3 + 1}
-            blocks = list(range(n - n % 3, n + 1))
-            row |= {"input_length": 16 * len(blocks), "output_length": n % 40 + 1, "hash_ids": blocks}
-            file.write(json.dumps(row) + "\n")
+            blocks = [*range(n - n % 3, n + 1)]
+            file.write(
+                f'{{"chat_id": {n}, "parent_chat_id": {parent}, "timestamp": {n / 20}, "type": "text", '
+                f'"turn": {n % 3 + 1}, "input_length": {16 * len(blocks)}, "output_length": {n % 40 + 1}, '
+                f'"hash_ids": {blocks}}}\n'
+            )
 
 
 @pytest.mark.slow

@@ -7,8 +7,6 @@ import pytest
 from loadgen.core.metrics.summary import (
     Client,
     Concurrency,
-    Distribution,
-    Latency,
     Rates,
     RequestCounts,
     Server,
@@ -20,6 +18,7 @@ from loadgen.core.metrics.summary import (
 from loadgen.core.record import FailureKind, Outcome, RequestRecord
 from loadgen.core.request import Phase
 from loadgen.core.run import Load, LoadMode, RunManifest, Target
+from tests.report.made.samples import EMPTY, latency
 
 
 def make_record(seq: int, **changes: Any) -> RequestRecord:
@@ -50,7 +49,6 @@ def make_manifest(**changes: Any) -> RunManifest:
 
 def make_summary(load: Load, run_id: str = "run", name: str | None = None) -> Summary:
     """The summary of a run in which nothing was measured."""
-    empty = Distribution(n=0, missing=0)
     return Summary(
         run_id=run_id,
         name=name,
@@ -72,11 +70,8 @@ def make_summary(load: Load, run_id: str = "run", name: str | None = None) -> Su
         ),
         rate=Rates(offered_rps=None, sent_rps=0.1),
         concurrency=Concurrency(peak=1, mean=0.5),
-        latency=Latency(
-            ttft_s=empty, ttft_from_due_s=empty, ttfo_s=empty, tpot_s=empty, icl_s=empty, itl_s=empty, e2el_s=empty,
-            e2el_from_due_s=empty, schedule_lag_s=empty, cap_wait_s=empty,
-        ),
-        latency_error_adjusted={"ttft_s": empty},
+        latency=latency(),
+        latency_error_adjusted={"ttft_s": EMPTY},
         slo=None,
         speculation=None,
         server=Server(),

@@ -17,7 +17,6 @@ from loadgen.core.simulation.prediction import (
     MeasuredSteps,
     Memory,
     Prediction,
-    Setting,
     Traffic,
     best_draft_tokens,
     predict,
@@ -33,16 +32,8 @@ from loadgen.core.simulation.speedup import (
 from loadgen.core.simulation.step_time import EAGLE_8B_ON_H100, FREE_DRAFTING, LLAMA_8B_ON_H100, Drafting, StepTime
 from loadgen.core.simulation.survival import Survival, from_conditional
 from loadgen.core.simulation.workloads import DEPTH, WORKLOADS, basis
+from tests.core.simulation.setting import SETTING
 
-SETTING = Setting(
-    gpu="a GPU",
-    gpus=1,
-    target="a model",
-    draft=None,
-    workload="chat",
-    acceptance_from="given",
-    step_times_from="given",
-)
 LADDER = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 TRAFFIC = Traffic(prompt_tokens=250, output_tokens=100, context_tokens=300)
 

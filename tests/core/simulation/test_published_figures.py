@@ -6,7 +6,7 @@ import pytest
 
 from loadgen.core.simulation.gpus import GPUS
 from loadgen.core.simulation.models import MODELS, eagle3_head, eagle_head
-from loadgen.core.simulation.prediction import Memory, Setting, Traffic, predict
+from loadgen.core.simulation.prediction import Memory, Traffic, predict
 from loadgen.core.simulation.roofline import DATA_SHEET, MEASURED, head_drafting, model_drafting, step_time
 from loadgen.core.simulation.speculator import Method, Speculator
 from loadgen.core.simulation.speedup import (
@@ -25,17 +25,9 @@ from loadgen.core.simulation.step_time import (
 )
 from loadgen.core.simulation.survival import Survival, from_conditional
 from loadgen.core.simulation.workloads import DEPTH, EAGLE3_ODDS, MTP_CONDITIONAL, WORKLOADS, Workload, raised_odds
+from tests.core.simulation.setting import SETTING
 
 TARGET = LLAMA_8B_ON_H100
-SETTING = Setting(
-    gpu="a GPU",
-    gpus=1,
-    target="a model",
-    draft=None,
-    workload="chat",
-    acceptance_from="given",
-    step_times_from="given",
-)
 
 # Speedup of EAGLE with 1, 3 and 5 draft tokens and with perfect lengths, at batches of 1, 16, 64, 128 and 256.
 EAGLE_BATCHES = (1, 16, 64, 128, 256)

@@ -7,7 +7,6 @@ from loadgen.core.metrics.summary import (
     Finding,
     Gauge,
     Knee,
-    Latency,
     Rates,
     RequestCounts,
     Server,
@@ -20,7 +19,7 @@ from loadgen.core.metrics.summary import (
 from loadgen.core.run import Load, LoadMode
 from tests.report.made.evidence import SERVER, SPECULATION
 from tests.report.made.runs import invalid_summary, rate_summary
-from tests.report.made.samples import EMPTY, distribution
+from tests.report.made.samples import distribution, latency
 from tests.report.made.text import HOSTILE
 
 
@@ -43,17 +42,13 @@ def level_summary(concurrency: int) -> Summary:
         ),
         rate=Rates(offered_rps=None, sent_rps=speed / 64),
         concurrency=Concurrency(peak=concurrency, mean=concurrency * 0.97),
-        latency=Latency(
+        latency=latency(
             ttft_s=distribution(wait, n=100),
-            ttft_from_due_s=EMPTY,
             ttfo_s=distribution(wait, n=100),
             tpot_s=distribution(tpot, n=100),
             icl_s=distribution(tpot, n=6300),
             itl_s=distribution(tpot, n=6300),
             e2el_s=distribution(wait + 63 * tpot, n=100),
-            e2el_from_due_s=EMPTY,
-            schedule_lag_s=EMPTY,
-            cap_wait_s=EMPTY,
         ),
         latency_error_adjusted={},
         slo=None,

@@ -9,7 +9,6 @@ from loadgen.core.metrics.summary import (
     Distribution,
     FailureSample,
     Finding,
-    Latency,
     Rates,
     RequestCounts,
     Server,
@@ -24,7 +23,7 @@ from loadgen.core.metrics.summary import (
 from loadgen.core.run import Load, LoadMode, RunManifest, Target
 from tests.report.made.evidence import SERVER, SPECULATION
 from tests.report.made.over_time import series, server_series
-from tests.report.made.samples import EMPTY, curve, distribution
+from tests.report.made.samples import EMPTY, curve, distribution, latency
 from tests.report.made.text import HOSTILE
 
 
@@ -67,7 +66,7 @@ def rate_summary() -> Summary:
         ),
         rate=Rates(offered_rps=20.05, sent_rps=20.04),
         concurrency=Concurrency(peak=31, mean=19.6),
-        latency=Latency(
+        latency=latency(
             ttft_s=distribution(0.0512, n=988),
             ttft_from_due_s=distribution(0.0531, n=988),
             ttfo_s=distribution(0.0512, n=988),
@@ -77,7 +76,6 @@ def rate_summary() -> Summary:
             e2el_s=distribution(1.018, n=988),
             e2el_from_due_s=distribution(1.0198, n=988),
             schedule_lag_s=distribution(0.00021, n=1000),
-            cap_wait_s=EMPTY,
         ),
         latency_error_adjusted={"ttft_s": replace(distribution(0.0514, n=998), p99=None), "e2el_s": EMPTY},
         slo=Slo(objectives={"ttft_s": 0.5, "tpot_s": 0.05}, attainment_ratio=0.957, good=957, due=1000),
@@ -146,18 +144,7 @@ def invalid_summary() -> Summary:
         throughput=Throughput(requests_per_s=None, output_tokens_per_s=None, input_tokens_per_s=None, goodput_rps=None),
         rate=Rates(offered_rps=None, sent_rps=None),
         concurrency=Concurrency(peak=3, mean=None),
-        latency=Latency(
-            ttft_s=nothing,
-            ttft_from_due_s=EMPTY,
-            ttfo_s=nothing,
-            tpot_s=nothing,
-            icl_s=EMPTY,
-            itl_s=EMPTY,
-            e2el_s=nothing,
-            e2el_from_due_s=EMPTY,
-            schedule_lag_s=EMPTY,
-            cap_wait_s=EMPTY,
-        ),
+        latency=latency(ttft_s=nothing, ttfo_s=nothing, tpot_s=nothing, e2el_s=nothing),
         latency_error_adjusted={},
         slo=None,
         speculation=None,

@@ -1,6 +1,8 @@
 """Latency samples."""
 
-from loadgen.core.metrics.summary import Distribution, QuantileCurve
+from dataclasses import fields
+
+from loadgen.core.metrics.summary import Distribution, Latency, QuantileCurve
 
 EMPTY = Distribution(n=0, missing=0)
 
@@ -20,6 +22,11 @@ def distribution(scale_s: float, n: int = 990, missing: int = 0) -> Distribution
         p99=scale_s * 2.9,
         p99_9=None,
     )
+
+
+def latency(**measured: Distribution) -> Latency:
+    """All that is not given was not measured."""
+    return Latency(**dict.fromkeys((each.name for each in fields(Latency)), EMPTY) | measured)
 
 
 def curve(scale_s: float, points: int = 101) -> QuantileCurve:

@@ -22,16 +22,9 @@ from loadgen.sim.server.llamacpp import LlamacppDialect
 from loadgen.sim.server.sglang import SglangDialect
 from loadgen.sim.server.tensorrt_llm import TensorrtLlmDialect
 from loadgen.sim.server.vllm import VllmDialect
+from tests.sim.server.driven import facts
 
-FACTS = ServerFacts(
-    model="m",
-    max_model_len=4096,
-    kv_blocks=1000,
-    block_tokens=16,
-    max_sequences=256,
-    token_budget=2048,
-    prefix_caching=True,
-)
+FACTS = replace(facts(None), max_sequences=256)
 NO_FAULTS = Faults()
 OTHERS = (LlamacppDialect, TensorrtLlmDialect)
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"

@@ -8,7 +8,6 @@ import pytest
 from loadgen.core.simulation.engine import Engine, Limits
 from loadgen.core.simulation.step_time import StepTime
 from loadgen.sim.http import LAST_CHUNK, chunk
-from loadgen.sim.server.dialect import ServerFacts
 from loadgen.sim.server.exchange import Answer, Asked, Output, Part, Route
 from loadgen.sim.server.faults import Fault, FaultKind
 from loadgen.sim.server.lateness import Lateness
@@ -16,17 +15,9 @@ from loadgen.sim.server.replies import StreamReply
 from loadgen.sim.server.serving import Serving
 from loadgen.sim.server.vllm import VllmDialect
 from tests.fakes.virtual_time import FakeClock
+from tests.sim.server.driven import facts
 
-FACTS = ServerFacts(
-    model="m",
-    max_model_len=100,
-    kv_blocks=100,
-    block_tokens=16,
-    max_sequences=2,
-    token_budget=64,
-    prefix_caching=True,
-)
-DIALECT = VllmDialect(FACTS)
+DIALECT = VllmDialect(facts(None))
 
 
 class SlowExchange:

@@ -4,7 +4,7 @@
 
 It answers as vLLM does as far as an experiment asks. Words: `PATH=VALUE` is a setting on its page of settings (JSON, a
 path of keys joined by dots); `tokens=N` the length of answers; `no-reset` has no way to empty the prefix cache;
-`refuse=N` answers the N-th and all later ones with an error;
+`refuse=N` answers the N-th and all later ones with an error; `models=A,B` the models that it lists, instead of `m`;
 `hang=FILE` or `die=FILE` does so at the seventh request, while the file is there; `busy=FILE` has a page of metrics, on
 which something runs while the file is there; `dead` does not even come up.
 Its output has a line for each request: the digest of its body without the salt, and the salt.
@@ -23,6 +23,7 @@ PORT, *WORDS = sys.argv[1:]
 SETTINGS = dict(word.split("=", 1) for word in WORDS if "=" in word)
 FILES = {name: Path(SETTINGS.pop(name)) for name in ("hang", "die", "busy") if name in SETTINGS}
 TOKENS = int(SETTINGS.pop("tokens", "3"))
+MODELS = [name for name in SETTINGS.pop("models", "m").split(",") if name]
 REFUSED_FROM = int(SETTINGS.pop("refuse", "1000000"))
 REQUESTS = count(1)
 
@@ -57,7 +58,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         pages = {
             "/health": {},
-            "/v1/models": {"data": [{"id": "m", "owned_by": "vllm"}]},
+            "/v1/models": {"data": [{"id": name, "owned_by": "vllm"} for name in MODELS]},
             "/version": {"version": "0.32.0"},
             "/server_info?config_format=json": settings(),
         }

@@ -4,11 +4,13 @@ import os
 import signal
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from loadgen.adapters.launch.orphans import Kept
 from loadgen.adapters.store.experiment_folder import CELLS, CellState
 from loadgen.core.comparison.objection import Against
-from loadgen.core.errors import ExitCode, TargetError
+from loadgen.core.errors import ConfigError, ExitCode, TargetError
 from loadgen.wiring.experiment_report import experiment_result
 from tests.wiring.experiments import Watcher, begun, experiment_file, little, manifests, run, states
 
@@ -73,6 +75,22 @@ def test_a_server_that_dies(tmp_path: Path) -> None:
     assert not (again.folder.path / CELLS / "r1-baseline" / "c3.unfinished-1").exists()
 
 
+def test_a_server_that_dies_before_its_turn(tmp_path: Path) -> None:
+    """While another one is measured: how it ended is told, and not only that it cannot be reached."""
+    path = experiment_file(tmp_path, servers="together", load={"concurrency": [1]})
+
+    def kill(title: str) -> None:
+        if "baseline" in title:
+            kept = msgspec.json.decode((begun(path).path / "other.kept.json").read_bytes(), type=Kept)
+            os.kill(kept.server.pid, signal.SIGKILL)
+
+    finished = run(path, watcher=Watcher(kill))
+    assert states(finished) == {"r1-baseline/c1": "finished", "r1-other/c1": "failed"}
+    reason = finished.ends["r1-other/c1"].reason
+    assert reason is not None
+    assert reason.startswith("the server was ended by SIGKILL")
+
+
 def test_a_level_at_which_nothing_completes(tmp_path: Path) -> None:
     """It was run, which is kept and told with what became of its requests; it speaks against the arm there, and no gate
     passes for want of evidence. A resume runs it again."""
@@ -124,3 +142,19 @@ def test_a_server_that_does_not_come_up(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match=r"(?s)other, which all is compared with: .*no such model"):
         run(path)
     assert begun(path).ends() == {}
+
+
+@pytest.mark.parametrize(
+    ("models", "expected"),
+    [
+        ("a,b", "other: model: expected one of the server's 2 models: a, b"),
+        ("", "other: model: expected a name, since"),
+    ],
+)
+def test_a_server_whose_model_nobody_names(models: str, expected: str, tmp_path: Path) -> None:
+    """It is named by its arm, with the field of the file that says which one is meant; what was measured stays."""
+    arms = {"baseline": little(), "other": little(f"models={models}")}
+    path = experiment_file(tmp_path, arms, load={"concurrency": [1]})
+    with pytest.raises(ConfigError, match=f"^{expected}"):
+        run(path)
+    assert list(begun(path).finished()) == ["r1-baseline/c1"]

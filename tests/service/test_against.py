@@ -20,13 +20,26 @@ def held(now: dict[str, Any], before: dict[str, Any] = BEFORE) -> Outcome:
 
 @pytest.mark.parametrize(
     ("level", "low", "high", "fails"),
-    [(64.0, 60.0, 70.0, False), (52.0, 48.0, 57.0, False), (52.0, 48.0, 56.0, True), (None, None, None, True)],
+    [
+        (64.0, 60.0, 70.0, False),
+        (52.0, 48.0, 57.0, False),
+        (52.0, 48.0, 56.0, True),
+        (None, None, None, True),
+        (None, None, 1.0, True),
+        (48.0, 48.0, None, False),  # the highest level that was asked for
+    ],
 )
 def test_lower_for_certain_fails(level: float | None, low: float | None, high: float | None, fails: bool) -> None:
     """All that it may be lies at or below the least that the baseline may be."""
     outcome = held({"variable": "concurrency", "level": level, "low": low, "high": high})
     assert (outcome.exit_code is ExitCode.GATE_FAILED, bool(outcome.gates)) == (fails, fails)
     assert outcome.result["comparison"]["level"] == 64.0
+
+
+def test_the_same_again_is_never_lower() -> None:
+    """Also where the search ended at the highest level that it may try, and nothing failed."""
+    for before in (BEFORE, {"variable": "concurrency", "level": 2.0, "low": 2.0, "high": None}):
+        assert held(before, before).gates == []
 
 
 def test_another_unit_is_not_compared() -> None:

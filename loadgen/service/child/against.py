@@ -1,5 +1,6 @@
 """A result held against a baseline: its gates, and the ratios that lists show."""
 
+import math
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -37,15 +38,14 @@ def held_against(baseline: Baseline, outcome: Outcome, folder: Path, *, kind: st
 
 
 def _capacity(baseline: Baseline, outcome: Outcome) -> tuple[list[str], dict[str, Any]]:
-    """Lower only where it is for certain: below all that the baseline's may be."""
+    """Lower only where it is for certain: below all that the baseline's may be. Without `high` it has no end above."""
     before, now = baseline.result, outcome.result
     if before.get("variable") != now.get("variable"):
         units = f"its capacity is of {before.get('variable')}, this one of {now.get('variable')}"
         return [f"cannot be compared with {baseline.name}: {units}"], {}
     level, least = now.get("level"), before.get("low") or before.get("level")
-    most = now.get("high") or level
     told = {"level": before.get("level"), "low": before.get("low"), "high": before.get("high")}
-    if least is None or (most is not None and most > least):
+    if least is None or (level is not None and (now.get("high") or math.inf) > least):
         return [], told
     found = "none" if level is None else f"{level:g}"
     return [f"capacity {found} is for certain below the baseline's, which is at least {least:g}"], told

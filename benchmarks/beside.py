@@ -31,7 +31,7 @@ from common import (
     raise_file_limit,
     truth_server,
 )
-from truth import Case, Seen, judged, read_log
+from truth import Case, judged, read_log, seen_of
 
 CASE = Case("200 streams", requests=0, tokens=200, ttft_ms=100, gap_ms=20, concurrency=200, rate_rps=50)
 """Answers of 4.08 s, 50 a second: about 200 streams, for as many requests as the options say."""
@@ -52,12 +52,7 @@ def measured(server: Path, cores: Cores, arm: Sequence[str], seconds: float) -> 
         records = [record for record in run.records() if record.sent_ns is not None]
         log = read_log(folder / "log.csv")
     full_ns = min(record.sent_ns or 0 for record in records) + FULL_AFTER_NS
-    seen = [
-        Seen(record.request_id, record.due_ns, record.sent_ns, record.first_ns, record.last_ns)
-        for record in records
-        if record.sent_ns is not None and record.first_ns is not None and record.last_ns is not None
-        if record.sent_ns >= full_ns
-    ]
+    seen = [request for request in seen_of(records) if request.sent_ns >= full_ns]
     if not seen:
         sys.exit("no request was sent once all streams were up; give more --seconds")
     stamp_lags = [record.stamp_lag_ns / 1e6 for record in records if record.stamp_lag_ns is not None]

@@ -39,6 +39,16 @@ class Cores:
         allowed = sorted(os.sched_getaffinity(0))
         return cls(server=allowed[0], client=allowed[-1] if len(allowed) == 1 else allowed[1])
 
+    @property
+    def apart(self) -> set[int]:
+        """Those that the server leaves; its own where there is no other."""
+        allowed = os.sched_getaffinity(0)
+        return (allowed - {self.server}) or allowed
+
+    def together(self, processes: int) -> set[int]:
+        """Where so many processes run: apart from the server if there is a core for each, else on all."""
+        return self.apart if len(self.apart) >= processes else os.sched_getaffinity(0)
+
 
 @dataclass(frozen=True)
 class Used:
@@ -129,12 +139,16 @@ def loadgen_run(
     port: int, core: int | set[int], out: Path, *options: str | float
 ) -> tuple[Used, RunFolder, dict[str, Any]]:
     """`loadgen run` as a user gives it; its usage, its folder and its summary."""
-    command = [sys.executable, "-m", "loadgen", "run", "--url", f"http://127.0.0.1:{port}"]
-    command += ["--endpoint", "completions", "--model", "truth", "--input-tokens", "8", "--out", str(out)]
-    command += ["--json", "--no-progress", "--allow-invalid", *map(str, options)]
-    used = run_pinned(command, core)
+    used = run_pinned(command_line("run", port, out, *options, "--json"), core)
     summary = json.loads(used.output)
     return used, RunFolder.open(out / summary["run_id"]), summary
+
+
+def command_line(command: str, port: int, out: Path, *options: str | float) -> list[str]:
+    """A command of Loadgen that sends load to the reference server."""
+    line = [sys.executable, "-m", "loadgen", command, "--url", f"http://127.0.0.1:{port}"]
+    line += ["--endpoint", "completions", "--model", "truth", "--input-tokens", "8", "--out", str(out)]
+    return [*line, "--no-progress", "--allow-invalid", *map(str, options)]
 
 
 def percentile(values: Sequence[float], p: float) -> float:

@@ -17,7 +17,7 @@ import csv
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,8 @@ from common import (
     run_pinned,
     truth_server,
 )
+
+from loadgen.core.record import RequestRecord
 
 SCHEMA = "loadgen.benchmark.truth/1"
 
@@ -82,6 +84,15 @@ class Seen:
     last_ns: int
 
 
+def seen_of(records: Iterable[RequestRecord]) -> list[Seen]:
+    """Those that were answered, in the order in which they were sent."""
+    return [
+        Seen(record.request_id, record.due_ns, record.sent_ns, record.first_ns, record.last_ns)
+        for record in sorted(records, key=lambda record: record.sent_ns or 0)
+        if record.sent_ns is not None and record.first_ns is not None and record.last_ns is not None
+    ]
+
+
 def read_log(path: Path) -> dict[str, dict[str, str]]:
     """The server's log by request id."""
     with path.open(newline="") as file:
@@ -118,7 +129,7 @@ def judged(case: Case, seen: Sequence[Seen], log: dict[str, dict[str, str]]) -> 
         late = [(request.sent_ns - request.due_ns) / 1e6 for request in seen if request.due_ns is not None]
         due = [request.due_ns for request in seen if request.due_ns is not None]
         sent = [request.sent_ns for request in seen]
-        figures["lateness_ms"] = {"p50": percentile(late, 50), "p99": percentile(late, 99)}
+        figures["lateness_ms"] = {"p50": percentile(late, 50), "p99": percentile(late, 99), "max": max(late)}
         figures["sent_over_offered"] = (max(due) - min(due)) / (max(sent) - min(sent))
     return figures
 

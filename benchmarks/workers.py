@@ -40,7 +40,7 @@ from common import (
     ratio,
     truth_server,
 )
-from truth import Case, Seen, judged, read_log
+from truth import Case, judged, read_log, seen_of
 
 SCHEMA = "loadgen.benchmark.workers/1"
 BIAS = (
@@ -59,10 +59,7 @@ class Bench:
 
     def __init__(self, server: Path, *, workers: int) -> None:
         self.server, self.workers, self.cores = server, workers, Cores.chosen()
-        allowed = os.sched_getaffinity(0)
-        self.alone = {self.cores.client}
-        self.apart = (allowed - {self.cores.server}) or allowed
-        self.together = self.apart if len(self.apart) >= workers else allowed
+        self.alone, self.apart, self.together = {self.cores.client}, self.cores.apart, self.cores.together(workers)
 
     def run(self, case: Case, workers: int, cores: set[int]) -> dict[str, Any]:
         """One run: figures against the log, and what it took."""
@@ -73,11 +70,7 @@ class Bench:
             with truth_server(self.server, self.cores.server, port, log, **options) as pid:
                 used, run, summary = loadgen_run(port, cores, folder / "runs", *_shape(case), "--workers", workers)
                 server_cpu_s = _cpu_s(pid)
-            seen = [
-                Seen(each.request_id, each.due_ns, each.sent_ns, each.first_ns, each.last_ns)
-                for each in sorted(run.records(), key=lambda record: record.sent_ns or 0)
-                if each.sent_ns is not None and each.first_ns is not None and each.last_ns is not None
-            ]
+            seen = seen_of(run.records())
             figures = judged(case, seen, read_log(log))
             load_s = (max(each.last_ns for each in seen) - min(each.sent_ns for each in seen)) / 1e9
             return figures | {

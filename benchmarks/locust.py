@@ -178,12 +178,13 @@ def ladder(bench: Bench, *, requests: int, repeats: int) -> dict[str, Any]:
         title = f"concurrency {level}, {requests} requests, {repeats} times"
         print_table(title, ("metric", "way", "ms", "over sweep"), rows)
     compared = [row for row in found if row["agrees"] is not None]
-    return {
-        "levels": found,
+    agreement = {
         "compared": len(compared),
         "agreeing": sum(row["agrees"] for row in compared),
         "farthest_ratio": max((row["ratio"] for row in compared), key=lambda value: abs(value - 1), default=None),
     }
+    print_table("ladder", ("figure", ""), list(agreement.items()))
+    return {"levels": found} | agreement
 
 
 def _cell(run: RunFolder, way: str, repeat: int) -> Cell:

@@ -20,8 +20,9 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from tests.adapters.prometheus.scraped import Prometheus, page, program, prometheus, simulator, watched
+from tests.adapters.prometheus.scraped import Prometheus, page, prometheus, simulator, watched
 from tests.dashboards.written import RULE_FILES
+from tests.needs import program
 
 DRAFTS = ("--method", "eagle3", "--draft-tokens", "3", "--seed", "1")
 SMALL = ("--input-tokens", "16", "--output-tokens", "16", "--ignore-eos", "--seed", "1")

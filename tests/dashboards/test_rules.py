@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.adapters.prometheus.scraped import program
 from tests.dashboards.written import PROMETHEUS, RULE_FILES, rules
+from tests.needs import program
 
 UNIT_TESTS = sorted((PROMETHEUS / "tests").glob("*.yml"))
 

@@ -1,53 +1,14 @@
-"""Processes that stand in for containers, and what they need of this machine."""
+"""Processes that stand in for containers."""
 
-import os
-import shutil
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
 from urllib.request import urlopen
 
-import pytest
-
 START_S = 120.0
-NO_NAMESPACES = ("Operation not permitted", "Function not implemented", "Invalid argument", "No space left on device")
-"""Forbidden, unknown to the kernel, or none allowed."""
-
-
-def prometheus() -> str:
-    """The real one."""
-    found = shutil.which("prometheus")
-    if found is None:
-        absent("there is no prometheus: install Debian's package")
-    return found
-
-
-def namespaces(*flags: str) -> list[str]:
-    """What runs a command in namespaces of its own, for whoever is not root in one in which he is.
-
-    Where the system has none to give, that is certain by what it says; whatever else goes wrong is a failure.
-    """
-    if shutil.which("unshare") is None:
-        absent("there is no unshare, as on anything but Linux")
-    line = ["unshare", *(() if os.geteuid() == 0 else ("--user", "--map-root-user")), *flags]
-    tried = subprocess.run(
-        [*line, "true"], capture_output=True, text=True, timeout=30, env={**os.environ, "LC_ALL": "C"}
-    )
-    if tried.returncode:
-        assert any(said in tried.stderr for said in NO_NAMESPACES), tried.stderr
-        absent(f"no namespaces here: {tried.stderr.strip()}")
-    return line
-
-
-def absent(what: str) -> NoReturn:
-    """This machine cannot show it. CI has to be able to."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(what)
-    pytest.skip(what)
 
 
 def placed(word: str, places: dict[str, str]) -> str:

@@ -21,7 +21,8 @@ from urllib.request import Request, urlopen
 import yaml
 
 from tests.deploy.compose import ROOT, all_services, image_of, services, words_of
-from tests.deploy.processes import answers, free_ports, placed, process, prometheus, until
+from tests.deploy.processes import answers, free_ports, placed, process, until
+from tests.needs import program
 
 LOADGEN = str(Path(sys.executable).with_name("loadgen"))
 SEEN_UP = "max_over_time(up[5m])"  # a busy machine may miss one scrape
@@ -148,7 +149,7 @@ def healthy(stack: Stack, name: str, port: int | None = None) -> bool:
 
 def _prometheus(stack: Stack) -> list[str]:
     places = {"/etc/prometheus": str(stack.folder), "path=/prometheus": f"path={stack.folder}/data"}
-    line = [prometheus(), *(placed(word, places) for word in all_services()["prometheus"]["command"])]
+    line = [program("prometheus"), *(placed(word, places) for word in all_services()["prometheus"]["command"])]
     return [*line, f"--web.listen-address=127.0.0.1:{stack.ports['prometheus']}"]
 
 

@@ -19,17 +19,9 @@ import pytest
 from loadgen.adapters.store.sweep_folder import level_folders
 from loadgen.service.jobs.states import ENDED
 from tests.deploy.compose import ROOT, all_services, image_of
-from tests.deploy.processes import (
-    answers,
-    free_ports,
-    in_place_of,
-    namespaces,
-    placed,
-    process,
-    prometheus,
-    until,
-)
+from tests.deploy.processes import answers, free_ports, in_place_of, placed, process, until
 from tests.deploy.stack import LOADGEN, OURS, SAME_ON_A_GPU, SEEN_UP, Stack, healthy, running, simulated
+from tests.needs import namespaces, program
 
 pytestmark = pytest.mark.slow
 
@@ -162,7 +154,9 @@ def test_servers_are_found_by_name(tmp_path: Path) -> None:
         for name, address in names.items()
     ]
     places = {"/etc/prometheus": str(ROOT / "deploy" / "prometheus"), "path=/prometheus": f"path={tmp_path}"}
-    commands.append([prometheus(), *(placed(word, places) for word in all_services()["prometheus"]["command"])])
+    commands.append(
+        [program("prometheus"), *(placed(word, places) for word in all_services()["prometheus"]["command"])]
+    )
     given = json.dumps({"names": names, "commands": commands})
     line = [*alone, sys.executable, Path(__file__).with_name("machine_of_its_own.py"), tmp_path, given]
     done = subprocess.run(line, capture_output=True, text=True, timeout=120)

@@ -1,37 +1,19 @@
 """Locust's page and ours in a real Chromium, against a simulated server: as a user goes through them."""
 
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from loadgen.sim.child import child_server
 from tests.locustio.swarms import Swarm, swarm
+from tests.shots import shot
 
 pytestmark = pytest.mark.slow
 
-SHOTS = os.environ.get("LOADGEN_TEST_SHOTS")
-"""Folder for pictures of what was seen; docs/images for those of the documents."""
 PATIENCE_MS = 60_000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium, if there is one; its absence is a failure where CI=true."""
-    binary = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if binary is None:
-        message = "no Chromium on this machine: pages were not opened"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=binary, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +36,8 @@ def complaints() -> list[str]:
     return []
 
 
-def opened(browser: Browser, url: str, complaints: list[str]) -> Page:
-    page = browser.new_page(viewport={"width": 1280, "height": 860})
+def opened(chromium: Browser, url: str, complaints: list[str]) -> Page:
+    page = chromium.new_page(viewport={"width": 1280, "height": 860})
     page.on("console", lambda said: complaints.append(said.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.set_default_timeout(PATIENCE_MS)
@@ -63,18 +45,12 @@ def opened(browser: Browser, url: str, complaints: list[str]) -> Page:
     return page
 
 
-def shot(page: Page, name: str) -> None:
-    """A picture, where they are wanted."""
-    if SHOTS is not None:
-        page.screenshot(path=Path(SHOTS) / f"locust-{name}.png")
-
-
 def test_a_ladder_from_the_form_to_the_report(
-    browser: Browser, server: str, locust: Swarm, complaints: list[str], tmp_path: Path
+    chromium: Browser, server: str, locust: Swarm, complaints: list[str], tmp_path: Path
 ) -> None:
     """A wrong field is said and nothing sent; a right form starts the ladder; charts and table fill level by level; the
     report is downloaded; nothing complains."""
-    page = opened(browser, locust.url, complaints)
+    page = opened(chromium, locust.url, complaints)
     page.get_by_text("Custom parameters").click()
     page.fill("[name=host]", server)
     page.fill("[name=concurrency]", "1,two")
@@ -86,26 +62,26 @@ def test_a_ladder_from_the_form_to_the_report(
         page.fill(f"[name={field}]", value)
     page.set_viewport_size({"width": 1280, "height": 1300})
     page.evaluate("scrollTo(0, 0)")
-    shot(page, "form")
+    shot(page, "locust-form")
     page.get_by_role("button", name="Start").click()
 
-    live = opened(browser, locust.url + "loadgen/", complaints)
+    live = opened(chromium, locust.url + "loadgen/", complaints)
     rows = live.locator("#levels tbody tr")
     expect(rows).to_have_count(1, timeout=PATIENCE_MS)
     expect(live.locator("#plot-live-tokens[data-drawn=yes] canvas")).to_be_visible(timeout=PATIENCE_MS)
     expect(rows).to_have_count(3, timeout=PATIENCE_MS)
-    shot(live, "live")
+    shot(live, "locust-live")
     page.get_by_role("tab", name="LLM").click()
     expect(page.get_by_role("cell", name="TTFT").first).to_be_visible(timeout=PATIENCE_MS)
     page.set_viewport_size({"width": 1280, "height": 640})
-    shot(page, "tab")
+    shot(page, "locust-tab")
 
     expect(live.locator("#links")).to_be_visible(timeout=PATIENCE_MS)
     expect(rows).to_have_count(4, timeout=PATIENCE_MS)
     for chart in ("throughput", "ttft_s", "tpot_s", "e2el_s", "acceptance"):
         expect(live.locator(f"#plot-ladder-{chart}[data-drawn=yes] canvas")).to_be_visible()
     expect(live.locator("#phase")).to_have_text("ended")
-    shot(live, "page")
+    shot(live, "locust-page")
     with live.expect_download() as download:
         live.get_by_text("Download the report").click()
     saved = tmp_path / "report.html"
@@ -118,10 +94,10 @@ def test_a_ladder_from_the_form_to_the_report(
 
 
 def test_the_stop_button_ends_a_ladder_in_order(
-    browser: Browser, server: str, locust: Swarm, complaints: list[str]
+    chromium: Browser, server: str, locust: Swarm, complaints: list[str]
 ) -> None:
     """What was measured until then is saved and has a report; another ladder can be started after it."""
-    page = opened(browser, locust.url, complaints)
+    page = opened(chromium, locust.url, complaints)
     page.get_by_text("Custom parameters").click()
     page.fill("[name=host]", server)
     page.fill("[name=concurrency]", "2")
@@ -138,15 +114,15 @@ def test_the_stop_button_ends_a_ladder_in_order(
     assert complaints == []
 
 
-def test_arms_are_compared_on_the_page(browser: Browser, server: str, locust: Swarm, complaints: list[str]) -> None:
+def test_arms_are_compared_on_the_page(chromium: Browser, server: str, locust: Swarm, complaints: list[str]) -> None:
     """Speedup by arm while it runs, and the comparison's report at its end."""
     with child_server(sim_command(method=None)) as plain:
         form = {"host": "", "arm": f"plain={plain.url},eagle3={server}", "concurrency": "1,4", "num_requests": "20"}
         assert locust.post("swarm", **form, repeats="1", output_tokens="24")["success"]
-        live = opened(browser, locust.url + "loadgen/", complaints)
+        live = opened(chromium, locust.url + "loadgen/", complaints)
         expect(live.locator("#plot-arms-speedup[data-drawn=yes] canvas")).to_be_visible(timeout=PATIENCE_MS)
         expect(live.locator("#links")).to_be_visible(timeout=PATIENCE_MS)
-        shot(live, "arms")
+        shot(live, "locust-arms")
     state = locust.state
     assert {row["arm"] for row in state["rows"]} >= {"plain", "eagle3"}
     assert "loadgen comparison" in locust.get("loadgen/report").decode()

@@ -23,8 +23,9 @@ from urllib.request import Request, urlopen
 import pytest
 import zstandard
 
+from tests.needs import material, real_engine
+
 REPOSITORY = Path(__file__).parents[2]
-MATERIAL = Path(os.environ.get("LOADGEN_TEST_MATERIAL") or REPOSITORY.parent / "shared")
 CONTEXT_TOKENS = 2_048
 """The model's context."""
 CACHE_BLOCK_TOKENS = 128
@@ -36,21 +37,6 @@ START_S, STOP_S, SETTLE_S, COMMAND_S = 600, 30, 120, 600
 _SAMPLE = re.compile(r"vllm:(?P<name>\w+)(?:\{(?P<labels>[^}]*)\})? (?P<value>\S+)")
 _POSITION = re.compile(r'position="(\d+)"')
 _PR_SET_PDEATHSIG = 1
-
-
-def material(*parts: str) -> Path:
-    """A file of the test material. Without it the test is skipped, and fails where CI=true."""
-    path = MATERIAL.joinpath(*parts)
-    if not path.exists():
-        unavailable(f"{path} is not there; LOADGEN_TEST_MATERIAL names the folder of the test material")
-    return path
-
-
-def unavailable(reason: str) -> None:
-    """Skips, or fails where everything has to be there."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 class Counters(dict[str, float]):
@@ -202,9 +188,7 @@ def eventually(look: Callable[[], Any], what: str, *, within_s: float = SETTLE_S
 def serve(method: str, log: Path, *arguments: str) -> Iterator[Server]:
     """A server of that method, healthy; at the end it is gone, whatever happened."""
     script = material("real-engine", "serve.sh")
-    home = Path(os.environ.get("REAL_ENGINE_HOME") or Path.home() / ".cache" / "real-engine")
-    if not (home / ".ready").exists():
-        unavailable(f"{home} holds no set-up engine: run {script.parent}/setup.sh, or name another REAL_ENGINE_HOME")
+    real_engine()
     port = _free_port()
     with log.open("wb") as out:
         process = subprocess.Popen(

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.real_engine.contract import differences, simulated
+from tests.needs import material
 from tests.real_engine.engine import (
     CACHE_BLOCK_TOKENS,
     CONTEXT_TOKENS,
@@ -30,7 +31,6 @@ from tests.real_engine.engine import (
     eventually,
     loadgen,
     loadgen_command,
-    material,
     records_of,
     serve,
     write_prompts,

@@ -12,11 +12,11 @@ import pytest
 from loadgen.adapters.profiles.command import command_line
 from loadgen.adapters.profiles.files import load_profile
 from loadgen.adapters.profiles.model import Profile
-from tests.real_engine.engine import REPOSITORY, unavailable
+from tests.needs import real_engine
+from tests.real_engine.engine import REPOSITORY
 
 pytestmark = pytest.mark.real_engine
 
-HOME = Path(os.environ.get("REAL_ENGINE_HOME") or Path.home() / ".cache" / "real-engine")
 READING = """
 import dataclasses, json, sys
 from vllm.config.speculative import SpeculativeConfig
@@ -38,10 +38,7 @@ for line in sys.stdin:
 @pytest.fixture
 def python() -> Path:
     """The one that vLLM runs on."""
-    found = HOME / "venv" / "bin" / "python"
-    if not found.exists():
-        unavailable(f"{found} is not there; REAL_ENGINE_HOME names the folder of the real engine")
-    return found
+    return real_engine() / "venv" / "bin" / "python"
 
 
 def test_the_options_that_are_checked_are_its_own(python: Path) -> None:

@@ -1,7 +1,5 @@
 """Fixtures of the report tests; what they hand out is made in `made`."""
 
-import os
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +12,7 @@ from loadgen.core.metrics.summary import Analysis, Summary, Sweep
 from loadgen.core.record import RequestRecord
 from loadgen.core.run import RunManifest
 from loadgen.core.simulation.prediction import Prediction
+from tests import needs
 from tests.report.browser import Browser
 from tests.report.comparisons import three_arms
 from tests.report.golden import Golden
@@ -104,11 +103,5 @@ def golden() -> Golden:
 
 @pytest.fixture
 def browser(tmp_path: Path) -> Browser:
-    """Chromium, if there is one; its absence is a failure where CI=true."""
-    binary = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if binary is None:
-        message = "no Chromium on this machine: pages were not opened"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
-    return Browser(binary, tmp_path)
+    """Chromium, as it opens a file."""
+    return Browser(needs.chromium(), tmp_path)

@@ -2,10 +2,8 @@
 
 import base64
 import json
-import os
 import re
 from dataclasses import replace
-from importlib import resources
 
 import pytest
 
@@ -21,18 +19,6 @@ from tests.report.comparisons import explained_arms, three_arms
 pytestmark = pytest.mark.slow
 
 DARK = "--blink-settings=preferredColorScheme=0"
-
-
-@pytest.fixture
-def axe() -> str:
-    """The rules of axe-core as a script; their absence is a failure where CI=true."""
-    try:
-        return resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
-    except ModuleNotFoundError:
-        message = "no axe-core-python: rules of accessibility were not checked"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
 
 
 @pytest.fixture

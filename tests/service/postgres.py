@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from uuid import uuid4
 
-_BINARIES = (None, *sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True))
+from tests.needs import program
 
 
 class PostgreSQL:
@@ -33,9 +33,9 @@ def running() -> Iterator[PostgreSQL]:
     folder = Path(mkdtemp(prefix="loadgen-postgresql-"))
     user = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
 
-    def run(program: str, *arguments: str) -> None:
+    def run(name: str, *arguments: str) -> None:
         subprocess.run(
-            (_found(program), *arguments),
+            (program(name), *arguments),
             check=True,
             capture_output=True,
             timeout=60,
@@ -61,9 +61,3 @@ def running() -> Iterator[PostgreSQL]:
     finally:
         run("pg_ctl", "-D", str(data), "-m", "immediate", "-w", "stop")
         shutil.rmtree(folder)
-
-
-def _found(program: str) -> str:
-    found = next((path for folder in _BINARIES if (path := shutil.which(program, path=folder and str(folder)))), None)
-    assert found is not None, f"{program} is needed: apt-get install postgresql"
-    return found

@@ -1,9 +1,7 @@
 """Debian's real Prometheus over one target, a simulated server, and a command that is watched."""
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -14,21 +12,11 @@ from typing import Any, Literal
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
-import pytest
+from tests.needs import program
 
 PROTOBUF = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 _START_S = 30.0
-
-
-def program(name: str) -> str:
-    """The path of one of Prometheus' programs; without it the test is skipped, and fails in CI."""
-    path = shutil.which(name)
-    if path is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"there is no {name}: install Debian's package prometheus")
-        pytest.skip(f"there is no {name}")
-    return path
 
 
 def page(url: str, accept: str = "") -> tuple[str, bytes]:

@@ -25,12 +25,12 @@ from tests.adapters.prometheus.scraped import (
     Prometheus,
     lint,
     page,
-    program,
     prometheus,
     simulator,
     watched,
 )
 from tests.dashboards.written import filled
+from tests.needs import program
 
 pytestmark = pytest.mark.slow
 

@@ -1,35 +1,18 @@
-"""A service with something in it, and a Chromium that complains for the tests."""
+"""A service with something in it, and somebody who visits its page."""
 
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from tests.service.page.seeing import Visitor
 from tests.service.page.serving import KEY, Served, served, two_servers
 
 TINY = {"input_tokens": 16, "output_tokens": 12, "seed": 1}
 HOSTILE = '<img src=x onerror="document.title=1"><b>"\u202e'
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """Chromium, if there is one; its absence is a failure where CI=true."""
-    binary = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if binary is None:
-        message = "no Chromium on this machine: pages were not opened"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=binary, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")

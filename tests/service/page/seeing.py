@@ -1,17 +1,15 @@
 """A visitor of the page, who notes what a visitor should never meet."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 from playwright.sync_api import Browser, Page, Request, expect
 
+from tests.shots import shot
+
 PATIENCE_MS = 30_000
-SHOTS = os.environ.get("LOADGEN_TEST_SHOTS")
-"""Folder for pictures of what was seen; docs/images for those of the documents."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,5 +71,4 @@ class Visitor:
 
     def shot(self, name: str) -> None:
         """A picture, where they are wanted."""
-        if SHOTS is not None:
-            self.page.screenshot(path=Path(SHOTS) / f"service-{name}.png", full_page=True)
+        shot(self.page, f"service-{name}", full_page=True)

@@ -1,8 +1,5 @@
 """What rules of accessibility say of every page, and that it is usable in the dark, on a telephone, by the keyboard."""
 
-import os
-from importlib import resources
-
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -16,18 +13,6 @@ RULES = """async (only) => {
   const found = await axe.run(document, { resultTypes: ["violations"], ...(only ? { runOnly: [only] } : {}) });
   return [found.passes.length, found.violations.map((rule) => [rule.id, rule.nodes[0].html])];
 }"""
-
-
-@pytest.fixture(scope="module")
-def axe() -> str:
-    """The rules of axe-core as a script; their absence is a failure where CI=true."""
-    try:
-        return resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
-    except ModuleNotFoundError:
-        message = "no axe-core-python: rules of accessibility were not checked"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
 
 
 def broken_rules(page: Page, axe: str, only: str | None = None) -> list[tuple[str, str]]:

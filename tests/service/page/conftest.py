@@ -10,6 +10,7 @@ from playwright.sync_api import Browser
 
 from tests.service.page.seeing import Visitor
 from tests.service.page.serving import KEY, Served, served, two_servers
+from tests.service.telling import hook
 
 TINY = {"input_tokens": 16, "output_tokens": 12, "seed": 1}
 HOSTILE = '<img src=x onerror="document.title=1"><b>"\u202e'
@@ -20,7 +21,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """One that needs no key, with two servers to measure, and with results of every kind."""
     with ExitStack() as stack:
         servers = stack.enter_context(two_servers())
-        found = stack.enter_context(served(tmp_path_factory.mktemp("data"), "--parallel-runs", "4"))
+        flags = ("--parallel-runs", "4", "--webhook-host", "loopback", "--allow-env", "HOOK_SECRET")
+        found = stack.enter_context(served(tmp_path_factory.mktemp("data"), *flags))
         found.servers = servers
         found.wait(*_seeded(found).values())
         yield found
@@ -56,7 +58,9 @@ def _seeded(service: Served) -> dict[str, str]:
         "baseline": "plain",
         "arms": {"plain": {"url": plain}, "eagle3": {"url": eagle, "method": "eagle3", "draft_tokens": 3}},
         "repeats": 1,
+        "cooldown": 0,
     }
+    service.api("POST", "/v1/webhooks", hook("http://127.0.0.1:9/hook", "run.failed"))
     found = {
         "before": service.ask("run", "before", {**TINY, "concurrency": 2, "num_requests": 30}, plain),
         "after": service.ask("run", "after", {**TINY, "concurrency": 2, "num_requests": 30}, eagle),

@@ -1,32 +1,19 @@
 """What rules of accessibility say of every page, and that it is usable in the dark, on a telephone, by the keyboard."""
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
+from tests.service.page.rules import broken_rules
 from tests.service.page.seeing import Visitor
 from tests.service.page.serving import Served
 
 pytestmark = pytest.mark.slow
 
-RULES = """async (only) => {
-  for (const details of document.querySelectorAll("details")) details.open = true;
-  const found = await axe.run(document, { resultTypes: ["violations"], ...(only ? { runOnly: [only] } : {}) });
-  return [found.passes.length, found.violations.map((rule) => [rule.id, rule.nodes[0].html])];
-}"""
-
-
-def broken_rules(page: Page, axe: str, only: str | None = None) -> list[tuple[str, str]]:
-    """Rules that the page breaks, each with the first element that does."""
-    expect(page.locator(".loading")).to_have_count(0)
-    page.evaluate(axe)
-    passed, broken = page.evaluate(RULES, only)
-    assert passed > (0 if only else 10)
-    return [(rule, element) for rule, element in broken]
-
 
 def addresses(seeded: dict[str, str], service: Served) -> dict[str, str]:
     """Every page by its address, with its heading."""
     schedule = service.api("GET", "/v1/schedules")["items"][0]
+    webhook = service.api("GET", "/v1/webhooks")["items"][0]
     series = service.api("GET", "/v1/history/capacity")["items"][0]
     runs = {f"/runs/{seeded[name]}": name for name in ("before", "capacity", "ladder", "does it pay")}
     failed = next(run_id for name, run_id in seeded.items() if name.startswith("<img"))
@@ -44,7 +31,10 @@ def addresses(seeded: dict[str, str], service: Served) -> dict[str, str]:
         "/capacity": "Capacity",
         f"/capacity/{series['series']}": "capacity",
         "/baselines": "Baselines",
+        "/webhooks": "Webhooks",
+        f"/webhooks/{webhook['id']}": webhook["name"],
         "/keys": "Keys",
+        "/audit": "Audit",
     }
 
 

@@ -29,8 +29,13 @@ END_S = 60.0
 STOP = signal.Signals[image_of("simulator")["STOPSIGNAL"]]
 SCHEDULES = ROOT / "deploy" / "compose" / "schedules"
 FEW = {
-    "experiment": {"load": {"concurrency": [1, 4]}, "level": {"num_requests": 8}},
-    "capacity": {"start": 1, "most": 2, "num_requests": 20, "output_tokens": "8", "further_repeats": 0},
+    "experiment": {
+        "workload": {"synthetic": {"input_tokens": 16, "output_tokens": 16}, "ignore_eos": True},
+        "load": {"concurrency": [1, 4]},
+        "level": {"num_requests": 8},
+        "cooldown": 0,
+    },
+    "capacity": {"start": 1, "most": 2, "num_requests": 20, "output_tokens": "8", "further_repeats": 0, "settle": 0},
     "run": {"duration": "3s"},
 }
 """Options that make a schedule's run a short one."""

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.real_engine.contract import differences, simulated
 from tests.needs import material
+from tests.real_engine.contract import differences, simulated
 from tests.real_engine.engine import (
     CACHE_BLOCK_TOKENS,
     CONTEXT_TOKENS,

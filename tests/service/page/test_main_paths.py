@@ -193,6 +193,22 @@ def test_capacities_are_shown_over_time(visitor: Visitor, seeded: dict[str, str]
     expect(page.get_by_role("heading", name="Probes")).to_be_visible()
 
 
+def test_a_baseline_is_a_line_beside_the_capacities(visitor: Visitor, service: Served, seeded: dict[str, str]) -> None:
+    """Of tests that are held against one: its name and capacity at the line, and in words with the way to its run."""
+    first = service.api("GET", f"/v1/runs/{seeded['capacity']}")
+    made = service.api("POST", "/v1/baselines", {"name": "release 1", "run_id": first["id"]})
+    again = {name: first[name] for name in ("kind", "name", "target", "options")} | {"baseline_id": made["id"]}
+    service.wait(service.api("POST", "/v1/runs", again)["id"])
+    page = visitor.goto("/capacity", "Capacity")
+    page.get_by_role("link", name="capacity", exact=True).click()
+    expect(page.get_by_role("button", name=re.compile(r"^baseline release 1: 1"))).to_be_visible()
+    expect(page.get_by_text("which tests are held against")).to_contain_text("concurrency 1")
+    page.get_by_role("link", name="release 1").click()
+    visitor.sees("capacity")
+    assert page.url.endswith(f"/runs/{first['id']}")
+    service.api("DELETE", f"/v1/baselines/{made['id']}")
+
+
 def test_a_run_becomes_a_baseline_and_stops_being_one(visitor: Visitor, seeded: dict[str, str]) -> None:
     """From the page of the run; a gate that is none is told at the field."""
     page = visitor.goto(f"/runs/{seeded['before']}", "before")

@@ -300,6 +300,8 @@ def _disagreement(manifest: ExperimentManifest) -> str | None:
     for arm in plan.arms:
         if not isinstance(known, dict) or not isinstance(known.get(arm.of), dict):
             return f"plan.arms: {arm.name!r} is of {arm.of!r}, which file.arms lacks"
+        if not _is_texts(known[arm.of].get("command", [])):
+            return f"file.arms.{arm.of}.command: expected a list of texts"
     for sitting in plan.sittings:
         if sitting.arm not in plan.arms:
             return f"plan.sittings: {sitting.arm.name!r} is not among plan.arms as it stands there"
@@ -313,7 +315,7 @@ def _misjudging(file: dict[str, Any]) -> str | None:
         file.setdefault("price_per_hour", None),
         file.setdefault("slo", None),
     )
-    if not isinstance(gates, list) or not all(isinstance(gate, str) for gate in gates):
+    if not _is_texts(gates):
         return "file.gates: expected a list of texts"
     if price is not None and (isinstance(price, bool) or not isinstance(price, int | float) or price <= 0):
         return "file.price_per_hour: expected a number above 0"
@@ -324,6 +326,10 @@ def _misjudging(file: dict[str, Any]) -> str | None:
     if file.setdefault("losslessness", "none") not in ("none", *Sampling):
         return f"file.losslessness: expected none, {' or '.join(Sampling)}"
     return None
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def _is_instant(text: str) -> bool:

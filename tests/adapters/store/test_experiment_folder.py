@@ -174,6 +174,8 @@ def test_one_at_a_time(folder: ExperimentFolder) -> None:
         (("plan", "sittings", 1, "arm", "name"), "other", "plan.sittings: 'other' is not among plan.arms"),
         (("plan", "sittings", 1, "arm", "role"), "compared", "plan.sittings: 'baseline-again' is not among plan.arms"),
         (("file",), {"name": "made"}, "plan.arms: 'baseline' is of 'baseline', which file.arms lacks"),
+        (("file", "arms", "baseline", "command"), 1, "file.arms.baseline.command: expected a list of texts"),
+        (("file", "arms", "baseline", "command"), ["vllm", {}], "file.arms.baseline.command: expected a list of texts"),
         (("file", "gates"), "tpot_s.p50 > 1x", "file.gates: expected a list of texts"),
         (("file", "price_per_hour"), "free", "file.price_per_hour: expected a number above 0"),
         (("file", "slo"), "ttft=fast", "file.slo: ttft: expected a duration"),

@@ -51,9 +51,8 @@ def loadgen(
     before: Callable[[], None] | None = None,
 ) -> Command:
     """Runs a command; `before` is called in the new process first, to limit what it may have."""
-    line = [sys.executable, "-m", "loadgen", command, *map(str, arguments)]
-    if command in ("run", "sweep"):
-        line += ["--out", str(out)]
+    where = ("--out", str(out)) if command in ("run", "sweep") else ()
+    line = [sys.executable, "-m", "loadgen", command, *where, *map(str, arguments)]
     process = subprocess.run(
         line, capture_output=True, text=True, timeout=60, env={**os.environ, **(env or {})}, preexec_fn=before
     )

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -15,10 +14,11 @@ from typing import Any
 import pytest
 
 from loadgen.adapters.store.run_folder import RunFolder
-from loadgen.core.record import Outcome, RequestRecord
+from loadgen.core.record import Outcome
 from loadgen.core.request import Phase
 from loadgen.sim.script import Script
 from loadgen.sim.truth import TruthServer, spawn_truth_server
+from tests.cli.commands import Command, loadgen
 
 QUICK = Script(ttft_ms=30, gap_ms=5, tokens=8)
 
@@ -29,35 +29,8 @@ def server() -> Iterator[TruthServer]:
         yield running
 
 
-class Done:
-    """A finished command: exit code, standard output and error, and the run folder if there is one."""
-
-    def __init__(self, process: "subprocess.CompletedProcess[str]", out: Path) -> None:
-        self.code, self.stdout, self.stderr = process.returncode, process.stdout, process.stderr
-        self.out = out
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        return json.loads(self.stdout)  # type: ignore[no-any-return]
-
-    @property
-    def folder(self) -> RunFolder:
-        (path,) = self.out.iterdir()
-        return RunFolder.open(path)
-
-    @property
-    def records(self) -> list[RequestRecord]:
-        return sorted(self.folder.records(), key=lambda record: record.seq)
-
-
-def loadgen(command: str, *arguments: object, out: Path, env: dict[str, str] | None = None) -> Done:
-    line = [sys.executable, "-m", "loadgen", command, "--out", str(out), "--json", *map(str, arguments)]
-    environment = {**os.environ, **(env or {})}
-    return Done(subprocess.run(line, capture_output=True, text=True, timeout=60, env=environment), out)
-
-
-def run(server: TruthServer, out: Path, *arguments: object, env: dict[str, str] | None = None) -> Done:
-    return loadgen("run", "--url", server.url, *arguments, out=out, env=env)
+def run(server: TruthServer, out: Path, *arguments: object, env: dict[str, str] | None = None) -> Command:
+    return loadgen("run", "--json", "--url", server.url, *arguments, out=out, env=env)
 
 
 def prompts(path: Path, *rows: dict[str, Any]) -> Path:
@@ -228,7 +201,7 @@ def test_a_server_that_is_not_there_is_said_before_anything_else(tmp_path: Path)
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{reserved.getsockname()[1]}"
-        done = loadgen("run", "--url", url, "--num-requests", 5, out=tmp_path / "runs")
+        done = loadgen("run", "--json", "--url", url, "--num-requests", 5, out=tmp_path / "runs")
     assert done.code == 4
     assert url in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -364,7 +337,9 @@ def test_no_secret_reaches_a_file_or_a_terminal(server: TruthServer, tmp_path: P
     url = server.url.replace("http://", "http://someone:pa55word-xyz@")
     environment = {"SOME_KEY": "sk-very-secret-0123456789"}
     arguments = ("--api-key-env", "SOME_KEY", "-H", "X-Api-Token=tok-hidden-42", "--num-requests", 4)
-    done = loadgen("run", "--url", url, *arguments, "--extra-body", body(status=500), out=tmp_path, env=environment)
+    done = loadgen(
+        "run", "--json", "--url", url, *arguments, "--extra-body", body(status=500), out=tmp_path, env=environment
+    )
     everything = done.stdout + done.stderr
     for path in done.folder.path.iterdir():
         everything += path.read_bytes().decode("latin-1")
@@ -456,7 +431,7 @@ def test_a_folder_that_cannot_be_written_is_said_before_any_load(server: TruthSe
 def test_a_sweep_has_one_summary_a_level(server: TruthServer, tmp_path: Path) -> None:
     """Levels 1, 2 and 4: a run folder each, exact peaks, no prompt of one level in another, sweep.json as printed."""
     arguments = ("--url", server.url, "--concurrency", "1,2,4", "--num-requests", 12, "--settle", "0s")
-    done = loadgen("sweep", *arguments, out=tmp_path)
+    done = loadgen("sweep", "--json", *arguments, out=tmp_path)
     assert done.code == 0, done.stderr
     sweep = done.summary
     assert sweep["schema"] == "loadgen.sweep/1"
@@ -493,7 +468,7 @@ def test_environment_and_file_give_options_too(server: TruthServer, tmp_path: Pa
     file = tmp_path / "run.yaml"
     file.write_text(f"url: {server.url}\nconcurrency: 2\nnum_requests: 50\n")
     arguments = ("--config", file, "--num-requests", 6)
-    done = loadgen("run", *arguments, out=tmp_path / "runs", env={"LOADGEN_NAME": "named"})
+    done = loadgen("run", "--json", *arguments, out=tmp_path / "runs", env={"LOADGEN_NAME": "named"})
     assert done.code == 0, done.stderr
     assert done.summary["name"] == "named"
     assert done.summary["load"]["concurrency"] == 2

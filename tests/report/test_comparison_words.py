@@ -88,8 +88,8 @@ def test_what_texts_say_is_said() -> None:
     rounded = losslessness_text(replace(lookup, losslessness=replace(found, lossy=False, cleared=True)))
     assert rounded is not None
     assert rounded.startswith(
-        "leaves answers alone but for what rounding may do: they leave the baseline's more than those leave one another,"
-        " but not for certain in more than one word in 200. 7.0%"
+        "leaves answers alone but for what rounding may do: they leave the baseline's more than those leave one"
+        " another, but not for certain in more than one word in 200. 7.0%"
     )
     assert losslessness_text(replace(lookup, losslessness=None)) is None
 

@@ -49,6 +49,7 @@ def stored(out: Path) -> tuple[Path, dict[str, Any]]:
     return path, json.loads((path / "capacity.json").read_text())
 
 
+@pytest.mark.slow
 def test_a_server_that_meets_its_objectives_everywhere(
     server: TruthServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -106,6 +106,7 @@ def test_a_refused_run_says_why_it_ended(tmp_path: Path) -> None:
         assert "of 500 requests: the server refused every request from the first one on." in text
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_between_two_levels_takes_nothing_with_it(tmp_path: Path) -> None:
     """Exit 4 with the reason; the level before is shown, and where it is kept, from which it can be reported again."""
     ladder = ("--concurrency", "1,2,4", "--num-requests", 4, "--warmup-requests", 0, "--settle", 0, "--no-progress")
@@ -121,6 +122,7 @@ def test_a_server_that_dies_between_two_levels_takes_nothing_with_it(tmp_path: P
     assert stored == loadgen("report", path, "--json", out=tmp_path).stdout
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_between_two_probes_takes_nothing_with_it(tmp_path: Path) -> None:
     """Exit 4 with the reason; what the probe before it showed is told, stored, and told again by a report."""
     search = ("--slo", "ttft=10s", "--slo-attainment", 0.5, "--num-requests", 4, "--warmup-requests", 0)

@@ -24,6 +24,7 @@ def silent() -> Iterator[list[ChatServer]]:
         yield [servers.enter_context(ChatServer(answer=refused)) for _ in range(2)]
 
 
+@pytest.mark.slow
 def test_a_comparison_in_which_nothing_completes_is_reported(silent: list[ChatServer], tmp_path: Path) -> None:
     """Its runs are there, the baseline's included, and the report says what became of them."""
     given: dict[str, Any] = {

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from loadgen.service.child.perform import perform
 from loadgen.service.child.telling import Teller
@@ -48,6 +49,7 @@ def test_a_server_that_dies_between_two_probes_takes_nothing_with_it(tmp_path: P
     assert [probe["level"] for probe in msgspec.json.decode((tmp_path / SUMMARY).read_bytes())["probes"]] == [1]
 
 
+@pytest.mark.slow
 def test_an_experiment_in_which_nothing_completes_is_reported(tmp_path: Path) -> None:
     """Its runs are there, the baseline's included, and the page says what became of them. The gate decides, as it does
     at the command line."""

@@ -61,7 +61,7 @@ def levels(out: Path) -> list[tuple[RunFolder, dict[str, Any], list[RequestRecor
 
 def test_a_plan_split_over_workers_is_the_plan(truth: TruthServer, tmp_path: Path) -> None:
     """Every request of the one-process plan once and at its instant; percentiles are those of all records together."""
-    load = ("--url", truth.url, "--request-rate", "40,60", "--duration", "4s")
+    load = ("--url", truth.url, "--request-rate", "40,60", "--duration", "6s")
     code, said = finished(headless(tmp_path / "many", *load, "--processes", WORKERS, "--master-port", 0))
     assert code == 0, said
     log = truth.log().entries
@@ -100,7 +100,7 @@ def gaps(records: list[RequestRecord], seqs: set[int]) -> list[float]:
 
 def test_a_killed_worker_is_noticed_and_nothing_is_lost(truth: TruthServer, tmp_path: Path) -> None:
     """Its level ends, invalid; whatever the server has answered is in the records; the next level does without it."""
-    load = ("--url", truth.url, "--concurrency", "6,3", "--duration", "4s", "--processes", WORKERS, "--master-port", 0)
+    load = ("--url", truth.url, "--concurrency", "6,3", "--duration", "6s", "--processes", WORKERS, "--master-port", 0)
     with subprocess.Popen(
         headless(tmp_path, *load), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as master:
@@ -112,7 +112,7 @@ def test_a_killed_worker_is_noticed_and_nothing_is_lost(truth: TruthServer, tmp_
     (hit, hit_summary, _), (_, next_summary, _) = levels(tmp_path)
     findings = {finding["kind"]: finding["severity"] for finding in hit_summary["verdict"]["findings"]}
     assert findings["worker_lost"] == "invalid"
-    assert hit_summary["duration_s"] < 4
+    assert hit_summary["duration_s"] < 6
     assert next_summary["verdict"]["valid"]
     assert (hit_summary["client"]["workers"], next_summary["client"]["workers"]) == (3, 2)
     recorded = {record.request_id for folder, _, _ in levels(tmp_path) for record in folder.records()}
@@ -122,7 +122,7 @@ def test_a_killed_worker_is_noticed_and_nothing_is_lost(truth: TruthServer, tmp_
 
 def kill_one(server: TruthServer, master: int) -> None:
     """Kills a worker once its level has been going on for a while."""
-    while len(server.log().entries) < 100:
+    while len(server.log().entries) < 150:
         time.sleep(0.05)
     os.kill(descendants_of(master, "loadgen.locustio.swarm")[0], signal.SIGKILL)
 
@@ -173,7 +173,7 @@ def wait_for(reached: Callable[[], bool]) -> None:
 
 def test_the_same_ladder_through_a_sweep_gives_the_same(truth: TruthServer, tmp_path: Path) -> None:
     """TTFT and TPOT by `loadgen sweep`, by Locust alone and by its workers lie within a millisecond of each other."""
-    load = ("--url", truth.url, "--concurrency", "1,4", "--num-requests", 40)
+    load = ("--url", truth.url, "--concurrency", "1,4", "--num-requests", 60)
     ways = {"alone": headless(tmp_path / "alone", *load)}
     ways["workers"] = headless(tmp_path / "workers", *load, "--processes", 2, "--master-port", 0)
     ways["sweep"] = [word if word != "locust" else "sweep" for word in ways["alone"] if word != "--headless"]
@@ -194,7 +194,7 @@ def test_a_worker_of_another_machine_keeps_the_common_plan(truth: TruthServer, t
     elsewhere = namespaces("--time", "--monotonic", "5000", "--fork", "--kill-child")
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    load = ("--url", truth.url, "--request-rate", 40, "--duration", "4s", "--master", "--expect-workers", 2)
+    load = ("--url", truth.url, "--request-rate", 40, "--duration", "6s", "--master", "--expect-workers", 2)
     worker = command("--worker", "--master-port", port, "--quiet")
     workers = [subprocess.Popen(line) for line in (worker, [*elsewhere, *worker])]
     try:

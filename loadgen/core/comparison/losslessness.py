@@ -154,7 +154,8 @@ class _Triples:
         """
         differ, words = self.differences(1, 2)
         in_baseline, its_words = self.differences(0)
-        most = (ROUNDING_RATIO + in_baseline / its_words) * words if words else 0.0
+        own_ratio = in_baseline / its_words if its_words else 0.0
+        most = (ROUNDING_RATIO + own_ratio) * words
         return most > 0 and at_least(math.floor(differ), most) <= error_ratio
 
     def with_loss(self, rng: np.random.Generator) -> "_Triples":

@@ -231,6 +231,12 @@ def test_few_wholly_wrong_answers_are_no_clearance() -> None:
     assert judged(same("g h", requests=9), baseline=same("a b", requests=9)).lossy
 
 
+def test_answers_of_nothing_are_answers() -> None:
+    """A baseline that says nothing agrees with itself, and an arm that says something does not."""
+    assert judged(same("a b"), baseline=same("")).lossy
+    assert not judged(same(""), baseline=same("")).lossy
+
+
 def test_short_answers_clear_only_in_numbers() -> None:
     """One word in twenty changed is seen in few answers of two words."""
     assert not judged(same("a b", requests=30), baseline=same("a b", requests=30)).cleared

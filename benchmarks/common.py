@@ -127,6 +127,15 @@ def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
     sys.exit(f"the reference server does not listen on port {port}")
 
 
+def stolen_ms(core: int) -> float:
+    """How long a hypervisor has had others run on that core since the machine started; 0 where there is none."""
+    for line in Path("/proc/stat").read_text().splitlines():
+        name, *ticks = line.split()
+        if name == f"cpu{core}":
+            return int(ticks[7]) * 1e3 / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
 def free_port() -> int:
     """A port that was free a moment ago."""
     with socket.socket() as probe:

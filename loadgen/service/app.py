@@ -18,7 +18,6 @@ from loadgen import __version__
 from loadgen.core.errors import LoadgenError
 from loadgen.service.answer_headers import HEADERS, AnswerHeaders
 from loadgen.service.body_limit import BodyLimit
-from loadgen.service.priority import step_back
 from loadgen.service.problems import FieldProblem, Problem, busy, invalid
 from loadgen.service.routes import (
     baselines,
@@ -68,7 +67,6 @@ def application(services: Services) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         services.start()
-        step_back()
         yield
         services.stop()
 

@@ -4,7 +4,8 @@ import os
 import sys
 import threading
 
-_NICE = 10
+_NICER = 10
+_NICEST = 19
 
 
 def step_back() -> None:
@@ -13,4 +14,6 @@ def step_back() -> None:
     Linux has a priority for each thread; elsewhere nothing is done.
     """
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        thread = threading.get_native_id()
+        nice = os.getpriority(os.PRIO_PROCESS, thread) + _NICER
+        os.setpriority(os.PRIO_PROCESS, thread, min(nice, _NICEST))

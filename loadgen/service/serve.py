@@ -13,6 +13,7 @@ from loadgen.service.admission.guard import guard_connections
 from loadgen.service.app import application
 from loadgen.service.head_limit import BoundedHead
 from loadgen.service.logs import set_up_logs
+from loadgen.service.priority import step_back
 from loadgen.service.services import Services, build
 
 _SHUTDOWN_S = 5
@@ -47,11 +48,16 @@ def serve(options: ServeOptions, *, listening: Callable[[str], None]) -> None:
 
 
 class _Server(uvicorn.Server):
-    """One whose readers of events go at once when it is to end, rather than when they are cut off."""
+    """One that steps back behind its runs, and whose readers of events go at once when it is to end."""
 
     def __init__(self, config: uvicorn.Config, services: Services) -> None:
         super().__init__(config)
         self._services = services
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Once the threads that start processes are there, this one and those of requests step back behind them."""
+        await super().startup(sockets)
+        step_back()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal to stop."""

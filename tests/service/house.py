@@ -75,9 +75,12 @@ class House:
 
 
 @contextmanager
-def service(data: Path, *arguments: str, environment: dict[str, str] | None = None) -> Iterator[House]:
-    """Runs one on that data folder; ends it in order, unless it has ended."""
-    command = (sys.executable, "-m", "loadgen", "serve", "--port", "0", "--data-dir", str(data), *arguments)
+def service(
+    data: Path, *arguments: str, environment: dict[str, str] | None = None, under: tuple[str, ...] = ()
+) -> Iterator[House]:
+    """Runs one on that data folder, by a command that executes another if need be; ends it in order, unless it has
+    ended."""
+    command = (*under, sys.executable, "-m", "loadgen", "serve", "--port", "0", "--data-dir", str(data), *arguments)
     process = subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, **(environment or {})})
     assert process.stderr is not None
     seen = b""

@@ -74,7 +74,9 @@ class ChildProcess:
                     stdout=subprocess.PIPE,
                     stderr=log,
                     env=dict(environment),
-                    start_new_session=True,
+                    # A group, for `kill`, but no session of its own: Linux may share the processors out by session
+                    # (sched_autogroup), and then `priority.step_back` would mean nothing to this process.
+                    process_group=0,
                 )
         except OSError as fault:
             raise StoreError(f"the process that measures cannot be started: {fault.strerror}") from fault
@@ -103,7 +105,7 @@ class ChildProcess:
             self._write(b"stop\n")
 
     def kill(self) -> None:
-        """See `Child`. What it started ends with it: they share a session."""
+        """See `Child`. What it started ends with it: they share a group."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, 9)
 
@@ -144,7 +146,7 @@ def still_lives(stored: Mapping[str, Any] | None) -> bool:
 
 
 def kill_stored(stored: Mapping[str, Any]) -> None:
-    """Ends the process that was stored so, and what shares its session, if it is still that one."""
+    """Ends the process that was stored so, and what shares its group, if it is still that one."""
     if still_lives(stored):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(int(stored["pid"]), 9)

@@ -46,7 +46,7 @@ from common import (
 from truth import Case, judged, read_log, seen_of
 
 from loadgen.adapters.store.run_folder import RunFolder
-from loadgen.adapters.store.sweep_folder import level_folders
+from loadgen.adapters.store.series_folder import SweepFolder
 from loadgen.core.analysis.columns import Columns
 from loadgen.core.analysis.ladder import level_of
 from loadgen.core.comparison.cell import Cell, cell_of
@@ -85,7 +85,7 @@ class Bench:
             with truth_server(self.server, self.cores.server, port, log, **known):
                 run_pinned(command_line(command, port, out, *load, *options), self.clients)
             (sweep,) = out.iterdir()
-            yield level_folders(sweep), read_log(log)
+            yield SweepFolder(sweep).runs(), read_log(log)
 
 
 def plan(bench: Bench, *, rate_rps: float, seconds: float, repeats: int) -> dict[str, Any]:

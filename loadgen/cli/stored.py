@@ -8,8 +8,7 @@ from typing import Any
 from loadgen.adapters.store.experiment_folder import ExperimentFolder, ExperimentManifest
 from loadgen.adapters.store.kinds import FolderKind, kind_of, unknown_folder
 from loadgen.adapters.store.run_folder import RunFolder
-from loadgen.adapters.store.search_folder import probe_folders
-from loadgen.adapters.store.sweep_folder import level_folders
+from loadgen.adapters.store.series_folder import SearchFolder, SweepFolder
 from loadgen.cli.writing import tell
 from loadgen.core.analysis.analyse import analyse
 from loadgen.core.analysis.ladder import level_of, sweep_of
@@ -108,7 +107,7 @@ def load(path: Path) -> Stored:
 
 
 def _load_sweep(path: Path) -> StoredSweep:
-    runs = _load_runs(level_folders(path))
+    runs = _load_runs(SweepFolder(path).runs())
     if not runs:
         raise StoreError(f"{path}: the sweep ended before its first level began")
     sweep = sweep_of(path.resolve().name, [(run.manifest, run.analysis.summary) for run in runs])
@@ -119,7 +118,7 @@ def _load_sweep(path: Path) -> StoredSweep:
 def _load_search(path: Path) -> StoredSearch:
     probes = [
         replace(run, place={"probe": number, "level": level_of(run.manifest)})
-        for number, run in enumerate(_load_runs(probe_folders(path)), start=1)
+        for number, run in enumerate(_load_runs(SearchFolder(path).runs()), start=1)
     ]
     if not probes:
         raise StoreError(f"{path}: the search ended before its first probe began")

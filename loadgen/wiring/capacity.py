@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadgen.adapters.store.run_folder import new_run_id
-from loadgen.adapters.store.search_folder import create_probe, create_search, save_capacity
+from loadgen.adapters.store.series_folder import SearchFolder
 from loadgen.core.capacity.observed import run_of
 from loadgen.core.capacity.probe import Probe, Run, Verdict
 from loadgen.core.capacity.result import CapacityResult, replayed
@@ -55,10 +55,9 @@ async def find_capacity(
     Raises LoadgenError when that cannot be done; a target that is gone behind the first probe ends the search there.
     """
     async with open_session(options, progress=progress) as session:
-        search_id = f"capacity-{new_run_id()}"
-        path = create_search(options.out, search_id)
+        stored = SearchFolder.create(options.out, f"capacity-{new_run_id()}", secrets=session.secrets)
         if watch is not None:
-            watch.tell("capacity", path)
+            watch.tell("capacity", stored.path)
         search = search_of(session.stored_options())
         finished: list[Finished] = []
         seen: list[tuple[float, Run]] = []
@@ -74,7 +73,7 @@ async def find_capacity(
                 in_flight = _in_flight(search, step.level, result.probes)
                 load = _load(options, session, search, step, in_flight=in_flight, index=len(seen))
                 warmup = _warmup(options, in_flight)
-                folder = create_probe(path, len(seen) + 1, step.level, secrets=session.secrets)
+                folder = stored.create_run(len(seen) + 1, step.level)
                 try:
                     done = await execute(
                         session,
@@ -103,12 +102,12 @@ async def find_capacity(
                 )
                 seen.append((step.level, run))
                 result = replayed(search, seen, objectives=session.slo, gpus=options.gpus)
-                save_capacity(path, result, secrets=session.secrets)
+                stored.save(result)
                 told(result.probes[-1])
         if watch is not None:
             watch.searched(session, search, result)
         return FinishedSearch(
-            path=path,
+            path=stored.path,
             search=search,
             result=result,
             runs=tuple(finished),

@@ -9,8 +9,7 @@ from loadgen.adapters.store.experiment_folder import ExperimentFolder
 from loadgen.adapters.store.files import is_file
 from loadgen.adapters.store.kinds import FolderKind, kind_of, unknown_folder
 from loadgen.adapters.store.run_folder import RunFolder
-from loadgen.adapters.store.search_folder import PROBES
-from loadgen.adapters.store.sweep_folder import level_folders
+from loadgen.adapters.store.series_folder import SearchFolder, SweepFolder
 from loadgen.core.analysis.analyse import analyse
 from loadgen.core.analysis.columns import Columns
 from loadgen.core.comparison.cell import cell_of
@@ -52,12 +51,12 @@ def _read(path: Path) -> tuple[str, tuple[Side, ...]]:
         case FolderKind.RUN:
             folders = [RunFolder.open(path)]
         case FolderKind.SWEEP:
-            folders = level_folders(path)
+            folders = SweepFolder(path).runs()
         case FolderKind.EXPERIMENT:
             return _read_experiment(ExperimentFolder.open(path))
         case FolderKind.SEARCH:
             raise StoreError(
-                f"{path}: is a search for a capacity, whose levels are its own; give runs of its {PROBES}/"
+                f"{path}: is a search for a capacity, whose levels are its own; give runs of its {SearchFolder.RUNS}/"
             )
         case None:
             raise unknown_folder(path, expected=f"a run, a sweep or an experiment, or a file with {EXPORTS}")

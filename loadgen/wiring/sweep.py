@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadgen.adapters.store.run_folder import new_run_id
-from loadgen.adapters.store.sweep_folder import create_level, create_sweep, save_sweep
+from loadgen.adapters.store.series_folder import SweepFolder
 from loadgen.core.analysis.ladder import levels_asked, sweep_of
 from loadgen.core.errors import TargetError
 from loadgen.core.metrics.summary import Sweep
@@ -49,9 +49,9 @@ async def sweep_once(
     """
     async with open_session(options, progress=progress) as session:
         sweep_id = f"sweep-{new_run_id()}"
-        path = create_sweep(options.out, sweep_id)
+        stored = SweepFolder.create(options.out, sweep_id, secrets=session.secrets)
         if watch is not None:
-            watch.tell("sweep", path)
+            watch.tell("sweep", stored.path)
         finished: list[Finished] = []
         first_pass, interrupted, fault = 0, False, None
         with signals():
@@ -59,7 +59,7 @@ async def sweep_once(
                 if index and not await _settled(options.settle):
                     interrupted = True
                     break
-                folder = create_level(path, index + 1, level, secrets=session.secrets)
+                folder = stored.create_run(index + 1, level)
                 load = _load(options, session, level, index)
                 asked = options.warmup_requests
                 warmup = default_warmup(load.concurrency) if asked is None else asked
@@ -82,11 +82,13 @@ async def sweep_once(
                 finished.append(level_run)
                 first_pass += passes_needed(session.workload, load, warmup_requests=warmup)
                 sweep = sweep_of(sweep_id, [(run.manifest, run.analysis.summary) for run in finished])
-                save_sweep(path, sweep, secrets=session.secrets)
+                stored.save(sweep)
                 interrupted = finished[-1].end.interrupted
                 if interrupted or finished[-1].end.ended_by == "unreachable":
                     break
-        return FinishedSweep(path=path, sweep=sweep, levels=tuple(finished), interrupted=interrupted, fault=fault)
+        return FinishedSweep(
+            path=stored.path, sweep=sweep, levels=tuple(finished), interrupted=interrupted, fault=fault
+        )
 
 
 async def _settled(settle_s: float) -> bool:

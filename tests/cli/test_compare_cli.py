@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from loadgen.adapters.store.run_folder import RunFolder
-from loadgen.adapters.store.search_folder import create_search
-from loadgen.adapters.store.sweep_folder import create_level, create_sweep
+from loadgen.adapters.store.series_folder import SearchFolder, SweepFolder
 from loadgen.cli.app import run_command_line
 from loadgen.core.record import RequestRecord
 from loadgen.core.run import Load, LoadMode
@@ -142,11 +141,11 @@ def test_ladders_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     """A sweep's levels each against its like, and against a stored summary of one of them."""
     sweeps = []
     for name, levels in (("a", (1, 2)), ("b", (2, 4))):
-        sweeps.append(create_sweep(tmp_path, name))
+        sweeps.append(SweepFolder.create(tmp_path, name))
         for place, level in enumerate(levels):
             load = Load(mode=LoadMode.CONCURRENCY, concurrency=level, num_requests=60, seed=place)
-            stored(create_level(sweeps[-1], place + 1, level), records(20), load=load)
-    code, out, _ = command(capsys, *sweeps, "--json", "--fail-on", "error_ratio > 0")
+            stored(sweeps[-1].create_run(place + 1, level), records(20), load=load)
+    code, out, _ = command(capsys, *(sweep.path for sweep in sweeps), "--json", "--fail-on", "error_ratio > 0")
     found = json.loads(out)
     assert code == 1
     assert [(each["name"], each["level"]) for each in found["candidates"]] == [("b", 2)]
@@ -154,7 +153,7 @@ def test_ladders_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     kept = tmp_path / "baseline.json"
     load = Load(mode=LoadMode.CONCURRENCY, concurrency=4, num_requests=60)
     kept.write_bytes(msgspec.json.encode(summarised(records(20), load=load)))
-    code, out, _ = command(capsys, kept, sweeps[1])
+    code, out, _ = command(capsys, kept, sweeps[1].path)
     assert code == 0
     assert "b at concurrency 4" in out
     assert "no intervals" in out
@@ -179,7 +178,8 @@ def test_what_cannot_be_compared_is_said(
     runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Nothing there, a search, a sweep that never began, an empty folder, one of several runs, part of a sweep."""
-    search, sweep, empty = create_search(tmp_path, "search"), create_sweep(tmp_path, "sweep"), tmp_path / "empty"
+    search, sweep = SearchFolder.create(tmp_path, "search").path, SweepFolder.create(tmp_path, "sweep").path
+    empty = tmp_path / "empty"
     empty.mkdir()
     for path, said in (
         (tmp_path / "gone", "no such folder; expected a run, a sweep or an experiment, or a file with"),

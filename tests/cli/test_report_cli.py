@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from loadgen.adapters.store.run_folder import RunFolder
-from loadgen.adapters.store.search_folder import create_search
-from loadgen.adapters.store.sweep_folder import create_level, create_sweep
+from loadgen.adapters.store.series_folder import SearchFolder, SweepFolder
 from loadgen.cli.app import run_command_line as run_command
 from loadgen.core.analysis.analyse import analyse
 from loadgen.core.analysis.ladder import knee_of
@@ -100,10 +99,10 @@ def stored(tmp_path: Path) -> Path:
 @pytest.fixture
 def ladder(tmp_path: Path) -> Path:
     """The folder of a sweep whose process was killed: two levels, no `sweep.json`."""
-    path = create_sweep(tmp_path, "20261130-sweep")
+    sweep = SweepFolder.create(tmp_path, "20261130-sweep")
     for index, concurrency in enumerate((1, 4)):
-        fill(create_level(path, index, concurrency), concurrency)
-    return path
+        fill(sweep.create_run(index, concurrency), concurrency)
+    return sweep.path
 
 
 @pytest.fixture
@@ -217,7 +216,7 @@ def test_an_experiment_is_reported_as_by_its_own_command(experiment: Path, tmp_p
 
 def test_a_folder_of_results_leads_to_them(experiment: Path, stored: Path, ladder: Path, command) -> None:
     """What lies in a folder, or what a folder is a part of, is named with its kind and its path."""
-    search = create_search(stored.parent, "capacity-20270101-000000-000-abcdef")
+    search = SearchFolder.create(stored.parent, "capacity-20270101-000000-000-abcdef").path
     for folder, said in (
         (
             stored.parent,
@@ -299,7 +298,7 @@ def test_a_folder_that_is_no_run_is_a_clear_error(tmp_path: Path, command, name:
 
 def test_a_sweep_without_a_level_is_a_clear_error(tmp_path: Path, command) -> None:
     """Killed before anything began: said, not a traceback."""
-    path = create_sweep(tmp_path, "s")
+    path = SweepFolder.create(tmp_path, "s").path
     code, _, err = command("report", path)
     assert code == 2
     assert "before its first level began" in err

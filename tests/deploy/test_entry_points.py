@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from loadgen.adapters.store.sweep_folder import level_folders
+from loadgen.adapters.store.series_folder import SweepFolder
 from loadgen.service.jobs.states import ENDED
 from tests.deploy.compose import ROOT, all_services, image_of
 from tests.deploy.processes import answers, free_ports, in_place_of, placed, process, until
@@ -112,7 +112,7 @@ def test_a_ladder_from_the_page_of_locust(stack: Stack) -> None:
     ended = stack.asked("locust-master", "/loadgen/state")["ended"]
     assert ended["error"] is None
     sweep = stack.folder / "locust-master" / ended["path"]
-    summaries = [json.loads((level.path / "summary.json").read_text("utf-8")) for level in level_folders(sweep)]
+    summaries = [json.loads((level.path / "summary.json").read_text("utf-8")) for level in SweepFolder(sweep).runs()]
     assert [summary["requests"]["completed"] for summary in summaries] == [8, 8]
     until(lambda: stack.query("loadgen_requests_total{job='loadgen'} > 0"))
     assert not answers(stack.ports["locust-master"], "/")  # without the login

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from loadgen.adapters.store.run_folder import RunFolder
-from loadgen.adapters.store.sweep_folder import level_folders
+from loadgen.adapters.store.series_folder import SweepFolder
 from loadgen.core.metrics.per_request import tpot_s, ttft_s
 from loadgen.core.record import Outcome, RequestRecord
 from loadgen.core.request import Phase
@@ -53,7 +53,7 @@ def levels(out: Path) -> list[tuple[RunFolder, dict[str, Any], list[RequestRecor
     """Each level's folder, summary and measured records."""
     (sweep,) = out.iterdir()
     found = []
-    for folder in level_folders(sweep):
+    for folder in SweepFolder(sweep).runs():
         summary = json.loads((folder.path / "summary.json").read_text())
         found.append((folder, summary, [one for one in folder.records() if one.phase is Phase.MEASURE]))
     return found

@@ -11,7 +11,7 @@ import pytest
 
 from loadgen.adapters.store.experiment_folder import CELLS, ExperimentFolder
 from loadgen.adapters.store.run_folder import RECORDS
-from loadgen.adapters.store.sweep_folder import create_sweep
+from loadgen.adapters.store.series_folder import SweepFolder
 from loadgen.cli.app import run_command_line
 from loadgen.core.comparison.losslessness import (
     FIRST_WORDS,
@@ -175,7 +175,7 @@ def test_a_folder_that_holds_no_experiment(
     """Exit code 2, and what was expected there; of a run or a sweep, what shows it; of a part, what it is a part of."""
     empty, sweep, cell = (
         tmp_path / "empty",
-        create_sweep(tmp_path, "sweep"),
+        SweepFolder.create(tmp_path, "sweep").path,
         measured.path / CELLS / "r1-baseline" / "c2",
     )
     empty.mkdir()

@@ -9,8 +9,7 @@ from pathlib import Path
 from loadgen.adapters.store.experiment_folder import ExperimentFolder, is_experiment
 from loadgen.adapters.store.files import is_file
 from loadgen.adapters.store.run_folder import MANIFEST
-from loadgen.adapters.store.search_folder import is_search
-from loadgen.adapters.store.sweep_folder import is_sweep
+from loadgen.adapters.store.series_folder import SearchFolder, SweepFolder
 from loadgen.core.errors import StoreError
 
 _TIME = re.compile(r"\d{8}-\d{6}-\d{3}")
@@ -33,9 +32,9 @@ def kind_of(path: Path) -> FolderKind | None:
     """What is stored in the folder, finished or not; None when it is nothing of that."""
     if is_experiment(path):
         return FolderKind.EXPERIMENT
-    if is_search(path):
+    if SearchFolder.is_at(path):
         return FolderKind.SEARCH
-    if is_sweep(path):
+    if SweepFolder.is_at(path):
         return FolderKind.SWEEP
     return FolderKind.RUN if is_file(path / MANIFEST) else None
 

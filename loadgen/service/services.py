@@ -91,7 +91,6 @@ class Services:
         for thread in others:  # one that a receiver holds up ends with the process, and its message is delivered later
             thread.join(max(0.0, deadline_s - self.clock.monotonic_s()))
         self.supervisor.leave()
-        self.courier.close()
         self.database.close()
 
     @property

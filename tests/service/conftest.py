@@ -70,7 +70,6 @@ def make(tmp_path: Path, clock: StillClock, nursery: Nursery, upgraded: Path) ->
 
     yield built
     for services in made:
-        services.courier.close()
         services.database.close()
 
 

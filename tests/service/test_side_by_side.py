@@ -16,7 +16,7 @@ from tests.service.fakes.obedient_child import Nursery, of_this_process
 from tests.service.fakes.receiver import Receiver
 from tests.service.fakes.still_clock import StillClock
 from tests.service.losing import lose
-from tests.service.telling import courier_of, hook
+from tests.service.telling import courier_of, deliver, hook
 
 FOUND = "a run without a service is taken over"
 
@@ -148,11 +148,9 @@ async def test_a_message_is_delivered_by_one(make: Make, nursery: Nursery, recei
         return resolve(host, port)
 
     one = courier_of(services, resolving)
-    one.turn()
-    other.turn()
+    await deliver(one)
+    await deliver(other)
     assert len(receiver.got) == 1
-    for each in (one, other):
-        each.close()
 
 
 async def test_a_message_whose_service_is_lost_is_delivered_by_another(
@@ -165,9 +163,8 @@ async def test_a_message_whose_service_is_lost_is_delivered_by_another(
         assert outbox.claim(connection, message, clock.now_unix_ms())
         assert not outbox.claim(connection, message, clock.now_unix_ms())
     courier = courier_of(services)
-    courier.turn()
+    await deliver(courier)
     assert receiver.got == []
     clock.move(outbox.CLAIM_S)
-    courier.turn()
+    await deliver(courier)
     assert len(receiver.got) == 1
-    courier.close()

@@ -17,10 +17,10 @@ from loadgen.service.webhooks.outbox import RETRY_S
 from loadgen.service.webhooks.signing import signed_headers
 from tests.service.conftest import Make, a_run, client_of
 from tests.service.fakes.obedient_child import Nursery
-from tests.service.fakes.receiver import Receiver
+from tests.service.fakes.receiver import Receiver, dripping
 from tests.service.fakes.still_clock import StillClock
 from tests.service.house import service
-from tests.service.telling import SECRET, courier_of, hook
+from tests.service.telling import SECRET, courier_of, deliver, hook
 
 
 def test_signatures_are_those_of_standard_webhooks() -> None:
@@ -48,8 +48,8 @@ async def test_the_end_of_a_run_is_told_once(
         nursery.latest.run()
         nursery.latest.end()
         services.supervisor.turn()
-        courier.turn()
-        courier.turn()
+        await deliver(courier)
+        await deliver(courier)
         ((headers, body),) = receiver.got
         told = json.loads(body)
         assert (told["type"], told["data"]["run_id"], told["data"]["state"]) == ("run.completed", run_id, "completed")
@@ -59,7 +59,6 @@ async def test_the_end_of_a_run_is_told_once(
         deliveries = (await client.get(f"/v1/webhooks/{made.json()['id']}/deliveries")).json()["items"]
         assert [(each["state"], each["attempts"]) for each in deliveries] == [("delivered", 1)]
         assert SECRET not in (await client.get("/v1/webhooks")).text
-    courier.close()
 
 
 async def test_a_receiver_that_fails_is_tried_again_and_given_up(
@@ -78,10 +77,10 @@ async def test_a_receiver_that_fails_is_tried_again_and_given_up(
         nursery.latest.end(130)
         services.supervisor.turn()
         for pause_s in (*RETRY_S, 1e6):
-            courier.turn()
-            courier.turn()
+            await deliver(courier)
+            await deliver(courier)
             clock.move(pause_s)
-        courier.turn()
+        await deliver(courier)
         (delivery,) = (await client.get(f"/v1/webhooks/{made['id']}/deliveries")).json()["items"]
     assert (delivery["state"], delivery["attempts"], delivery["last_error"]) == (
         "given_up",
@@ -90,7 +89,20 @@ async def test_a_receiver_that_fails_is_tried_again_and_given_up(
     )
     assert len({headers["webhook-id"] for headers, _ in receiver.got}) == 1
     assert len(receiver.got) == len(RETRY_S) + 1
-    courier.close()
+
+
+async def test_a_receiver_that_drips_holds_up_no_other(make: Make, receiver: Receiver) -> None:
+    """Each byte of its answer comes in time and the whole does not: it is left, and tried again as any that fails."""
+    services = make(webhook_host=["loopback"], allow_env=["HOOK_SECRET"])
+    with dripping() as slow:
+        async with client_of(services) as client:
+            made = (await client.post("/v1/webhooks", json=hook(slow, "run.cancelled"))).json()
+            await client.post("/v1/webhooks", json={**hook(receiver.url, "run.cancelled"), "name": "quick"})
+            await cancelled_run(client)
+            await deliver(courier_of(services, limit_s=0.3))
+            (delivery,) = (await client.get(f"/v1/webhooks/{made['id']}/deliveries")).json()["items"]
+    assert (delivery["state"], delivery["last_error"]) == ("waiting", "took longer than 0.3 s")
+    assert len(receiver.got) == 1
 
 
 async def test_the_end_of_a_run_that_never_began_is_told_as_well(
@@ -111,14 +123,20 @@ async def test_the_end_of_a_run_that_never_began_is_told_as_well(
             connection.execute(update(runs).where(runs.c.id == lost).values(**values))
         clock.move(LOOK_S + 1)
         services.supervisor.turn()
-        courier.turn()
+        await deliver(courier)
     told = [json.loads(body) for _, body in receiver.got]
     assert {(each["type"], each["data"]["run_id"], each["data"]["reason"]) for each in told} == {
         ("run.cancelled", cancelled, "asked"),
         ("run.failed", failed, "internal"),
         ("run.failed", lost, "service_lost"),
     }
-    courier.close()
+
+
+async def cancelled_run(client: httpx2.AsyncClient) -> str:
+    """The id of a run that somebody cancelled while it waited."""
+    run_id = str((await client.post("/v1/runs", json=a_run())).json()["id"])
+    assert (await client.post(f"/v1/runs/{run_id}/cancel")).status_code == 202
+    return run_id
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,10 @@
 """Somebody who is told by webhooks."""
 
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 
@@ -35,3 +38,31 @@ class Receiver:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+
+_ANSWER = b"HTTP/1.1 204 No Content\r\nX-Slow: " + b"." * 100
+_DRIP_S = 0.05
+
+
+@contextmanager
+def dripping() -> Iterator[str]:
+    """The URL of one that takes a message and then answers byte by byte, for five seconds at most."""
+    over = Event()
+
+    def answer() -> None:
+        with suppress(OSError):
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65536)
+                for place in range(len(_ANSWER)):
+                    if over.wait(_DRIP_S):
+                        return
+                    connection.sendall(_ANSWER[place : place + 1])
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(10)
+        thread = Thread(target=answer)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/hook"
+        over.set()
+    thread.join()

@@ -20,23 +20,13 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "�
 SWEEP_PLACES: Places = {"sweep_id": str, "variable": str, "level": float, "knee": bool}
 
 
-def run_csv(summary: Summary) -> str:
-    """A header and one row: the summary, without its time series and other tables."""
-    return runs_csv([({}, summary)])
-
-
 def runs_csv(rows: Sequence[tuple[Place, Summary]], places: Places = NO_PLACES) -> str:
-    """A header and one row a run: its place, then its summary."""
+    """A header and one row a run: its place, then its summary without its time series and other tables."""
     return "".join(_lines(run_columns(rows, places), rows))
 
 
-def sweep_csv(sweep: Sweep) -> str:
-    """A header and one row a level; `level` is the value of `variable` that was asked for."""
-    return runs_csv(sweep_rows(sweep), SWEEP_PLACES)
-
-
 def sweep_rows(sweep: Sweep) -> list[tuple[Place, Summary]]:
-    """The levels with their places."""
+    """The levels with their places, those of SWEEP_PLACES; `level` is the value of `variable` that was asked for."""
     knee = None if sweep.knee is None else sweep.knee.level
     return [
         (

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadgen.core.metrics.per_request import REQUEST_METRICS
-from loadgen.core.metrics.summary import Analysis, Latency, Sweep, TimeSeries
+from loadgen.core.metrics.summary import Analysis, Latency, Summary, Sweep, TimeSeries
 from loadgen.core.record import FailureKind, Outcome, RequestRecord
 from loadgen.core.request import Phase
 from loadgen.core.server.series import ServerSeries
-from loadgen.report.csv import requests_csv, run_csv, series_csv, sweep_csv
+from loadgen.report.csv import SWEEP_PLACES, requests_csv, runs_csv, series_csv, sweep_rows
 
 LEVEL = {"level": float}
 
@@ -25,6 +25,16 @@ def read(text: str) -> list[dict[str, str]]:
     assert all(len(row) == len(rows[0]) for row in rows)
     assert len(set(rows[0])) == len(rows[0])
     return [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+
+
+def run_csv(summary: Summary) -> str:
+    """A single run."""
+    return runs_csv([({}, summary)])
+
+
+def sweep_csv(sweep: Sweep) -> str:
+    """The levels of a sweep."""
+    return runs_csv(sweep_rows(sweep), SWEEP_PLACES)
 
 
 def requests(records: list[RequestRecord]) -> list[dict[str, str]]:

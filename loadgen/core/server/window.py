@@ -70,14 +70,6 @@ class CounterWindow:
         return _over(self._decoded_tokens, self.counters.decode_steps)
 
     @property
-    def tokens_per_verify_step(self) -> float | None:
-        """Tokens of a step that verified a draft: (generation tokens - first tokens) / verify steps.
-
-        Of an engine that counts such steps instead, and verifies at each decode step.
-        """
-        return _over(self._decoded_tokens, self.counters.verify_steps)
-
-    @property
     def prefix_hit_ratio(self) -> float | None:
         """Prompt tokens found in the prefix cache over those looked up, 0..1."""
         return _over(self.counters.prefix_hit_tokens, self.counters.prefix_query_tokens)

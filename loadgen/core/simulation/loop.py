@@ -36,8 +36,6 @@ class Simulation:
     requests: tuple[Served, ...]
     duration_s: float
     counters: Counters
-    peak_running: int
-    peak_kv_used_ratio: float
 
     @property
     def output_tokens_per_s(self) -> float | None:
@@ -127,16 +125,12 @@ class _Book:
         self._open: dict[int, tuple[int, int]] = {}
         self._first: dict[int, int] = {}
         self._served: list[Served] = []
-        self._peak_running = 0
-        self._peak_kv = 0.0
 
     def arrive(self, job: Job, now_ns: int) -> None:
         self._engine.submit(job)
         self._open[job.key] = (now_ns, job.output_tokens)
 
     def note(self, step: Step) -> None:
-        self._peak_running = max(self._peak_running, len(step.keys) + len(step.prompt_ends))
-        self._peak_kv = max(self._peak_kv, self._engine.kv_used_ratio)
         for key in step.prompt_ends:
             self._first.setdefault(key, step.end_ns)
         for key in step.finished:
@@ -158,6 +152,4 @@ class _Book:
             requests=tuple(self._served),
             duration_s=seconds(now_ns),
             counters=self._engine.counters,
-            peak_running=self._peak_running,
-            peak_kv_used_ratio=self._peak_kv,
         )

@@ -72,10 +72,6 @@ class Speculator:
         """Mean tokens a step over all steps, those that drafted nothing included."""
         return 1 + self.coverage_ratio * (self.survival.pooled_length(draft_tokens) - 1)
 
-    def tokens_verified(self, draft_tokens: int) -> float:
-        """Mean input tokens of one request in one step."""
-        return 1 + self.coverage_ratio * draft_tokens
-
 
 def as_ranges(draft_tokens: Sequence[int]) -> tuple[BatchRange, ...]:
     """The draft lengths of batch sizes 1, 2, 3 ... as ranges of equal ones."""

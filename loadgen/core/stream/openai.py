@@ -84,11 +84,6 @@ class AnswerDecoder:
         """Token-bearing events so far."""
         return len(self._event_ns)
 
-    @property
-    def output_tokens_so_far(self) -> int:
-        """Output tokens that the server has told of so far; 0 as long as it tells of none."""
-        return self._usage.output_tokens or self._tokens.total
-
     def feed(self, stamp_ns: int, data: bytes) -> None:
         """Takes the next piece of the body, which arrived at `stamp_ns`."""
         if len(self._body_start) < BODY_START_BYTES:

@@ -53,11 +53,6 @@ class TokenCounter:
         self.counting = True
         """Some tally still has every token-bearing event."""
 
-    @property
-    def total(self) -> int:
-        """Tokens told of so far."""
-        return max(tally.total for tally in self._tallies)
-
     def count(self, choices: Sequence[wire.Choice], usage: wire.UsageBlock | None, bearing: bool) -> None:
         """One chunk of a chat or completions stream."""
         ids: int | None = 0

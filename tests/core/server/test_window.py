@@ -290,7 +290,6 @@ def test_derived_figures_follow_their_formulas() -> None:
     assert found.acceptance_length == pytest.approx(1 + sum(found.acceptance_by_position))
     assert found.coverage_ratio == 100 / 250
     assert found.tokens_per_step == (510 - 10) / 250
-    assert found.tokens_per_verify_step == (510 - 10) / 200
     assert found.prefix_hit_ratio == 0.25
     assert (found.mean_queue_s, found.mean_prefill_s, found.mean_decode_s) == (0.1, 0.2, 0.5)
     assert (found.queue_share_ratio, found.prefill_share_ratio, found.decode_share_ratio) == (0.125, 0.25, 0.625)

@@ -13,14 +13,11 @@ import argparse
 import asyncio
 import json
 import math
-import os
-import select
-import subprocess
 import sys
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
@@ -30,13 +27,13 @@ import msgspec
 
 from loadgen import __version__
 from loadgen.adapters.clock import MonotonicClock
-from loadgen.core.errors import ConfigError, InternalError
+from loadgen.core.errors import ConfigError
+from loadgen.sim.child import ChildServer, child_server
 from loadgen.sim.http import LAST_CHUNK, Connection, Exchange, chunk, listen
 from loadgen.sim.script import Asked, Fault, Script, read_request, stream, unary
 
 LOG_SCHEMA = "loadgen.truth/1"
 _KEPT_ENTRIES = 100_000
-_START_TIMEOUT_S = 30.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -246,14 +243,8 @@ def main(arguments: list[str] | None = None) -> None:
     asyncio.run(serve(truth, options.host, options.port, until_stdin_closes=options.until_stdin_closes))
 
 
-@dataclass(frozen=True, slots=True)
-class TruthServer:
-    """A running known-truth server. `url` is its root, without `/v1`."""
-
-    url: str
-    port: int
-    model: str
-    pid: int
+class TruthServer(ChildServer):
+    """A running known-truth server."""
 
     def log(self) -> TruthLog:
         """What it has done so far. Requests still under way are not in it."""
@@ -273,23 +264,8 @@ def spawn_truth_server(script: Script | None = None, *, cpus: set[int] | None = 
     """
     command = [sys.executable, "-m", "loadgen.sim.truth", "--until-stdin-closes"]
     command += ["--script", msgspec.json.encode(asdict(script or Script())).decode()]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
-    with process:
-        try:
-            if cpus and hasattr(os, "sched_setaffinity"):
-                os.sched_setaffinity(process.pid, cpus)
-            assert process.stdout is not None
-            ready, _, _ = select.select([process.stdout], [], [], _START_TIMEOUT_S)
-            line = process.stdout.readline() if ready else b""
-            if not line:
-                raise InternalError(f"the known-truth server did not start (exit code {process.poll()})")
-            said = json.loads(line)
-            yield TruthServer(said["url"], said["port"], said["model"], process.pid)
-        finally:
-            process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(5)
-            process.kill()
+    with child_server(command, cpus=cpus) as child:
+        yield TruthServer(**asdict(child))
 
 
 if __name__ == "__main__":

@@ -225,7 +225,7 @@ def test_the_log_file_has_a_line_a_request(tmp_path):
     command = [sys.executable, "-m", "loadgen.sim.truth", "--script", json.dumps(FAST), "--log", str(log)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         said = json.loads(process.stdout.readline())
-        server = TruthServer(said["url"], said["port"], said["model"], process.pid)
+        server = TruthServer(url=said["url"], port=said["port"], model=said["model"], pid=process.pid)
         with posted(server, "logged", {}) as connection:
             read_until(connection, b"0\r\n\r\n")
         assert entry(server, "logged").events == 4

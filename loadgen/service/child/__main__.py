@@ -12,7 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from loadgen.core.errors import ExitCode
+from loadgen.adapters.store.files import reason
+from loadgen.core.errors import ExitCode, StoreError
 from loadgen.service.admission.addresses import AllowList
 from loadgen.service.admission.guard import guard_connections
 from loadgen.service.child.perform import perform
@@ -31,7 +32,12 @@ def main() -> None:
         return
     order = msgspec.json.decode(line, type=Order)
     folder = Path(order.folder)
-    if not begin(folder):
+    try:
+        if not begin(folder):
+            return
+    except OSError as fault:
+        teller.tell_outcome(Outcome(exit_code=StoreError.exit_code, message=f"nothing can be written: {reason(fault)}"))
+        teller.close()
         return
     guard_connections(AllowList.parse(order.allowed_hosts))
     try:
@@ -40,7 +46,10 @@ def main() -> None:
     except KeyboardInterrupt:  # before anything could be stopped in order
         outcome = Outcome(exit_code=ExitCode.INTERRUPTED, message="stopped before the first request")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    save_outcome(folder, outcome)
+    try:
+        save_outcome(folder, outcome)
+    except StoreError:  # a disk that is full: what is told at least comes through
+        teller.tell_outcome(outcome)
     teller.close()
 
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -52,7 +52,8 @@ def perform(order: Order, teller: Teller) -> Outcome:
     except LoadgenError as fault:
         return Outcome(exit_code=fault.exit_code, message=str(fault))
     except Exception as fault:
-        print(f"{type(fault).__name__}: {fault}", file=sys.stderr)  # noqa: T201 (the run's log)
+        with suppress(OSError):  # a log on a disk that is full
+            print(f"{type(fault).__name__}: {fault}", file=sys.stderr)  # noqa: T201 (the run's log)
         return Outcome(exit_code=_INTERNAL, message=f"internal error: {type(fault).__name__}")
     return outcome
 

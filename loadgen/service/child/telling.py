@@ -6,7 +6,10 @@ import queue
 import threading
 from typing import Any
 
+import msgspec
+
 from loadgen.adapters.store.files import Scrubber
+from loadgen.service.jobs.order import OUTCOME_TOLD, Outcome
 
 _PASSING = frozenset({"progress", "metrics"})
 """What a later line of the same kind makes up for."""
@@ -29,6 +32,10 @@ class Teller:
         """One line; one that passes is left out while many wait."""
         if kind not in _PASSING or self._waiting.qsize() < _MOST_WAITING:
             self._waiting.put(self._scrubber.encode({"kind": kind, **data}) + b"\n")
+
+    def tell_outcome(self, outcome: Outcome) -> None:
+        """What its file would have said, where that cannot be written."""
+        self.tell(OUTCOME_TOLD, **msgspec.to_builtins(outcome))
 
     def close(self) -> None:
         """Returns when all is written, or when nobody has read for a while."""

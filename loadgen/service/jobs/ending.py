@@ -28,9 +28,13 @@ def conclude(
     stopped_for: Reason | None,
     follow: Sequence[Follow],
     lost: str = "the process that measured ended without an outcome",
+    told: Outcome | None = None,
 ) -> State | None:
-    """Takes in what the process of a run left, complete or not; None when the run had ended already."""
-    outcome = load_outcome(folder)
+    """Takes in what the process of a run left, complete or not; None when the run had ended already.
+
+    `told` is the outcome that it could not leave.
+    """
+    outcome = load_outcome(folder) or told
     row = load(connection, run["id"])
     if row is None:
         return None

@@ -16,6 +16,8 @@ from loadgen.adapters.store.files import replace_file, sync_folder
 
 STARTED, OUTCOME, OUT, LOG, REPORT = "started", "outcome.json", "out", "log.txt", "report.html"
 SUMMARY, VIEW = "summary.json", "view.json"
+OUTCOME_TOLD = "outcome"
+"""The kind of the line that stands for an outcome which cannot be written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

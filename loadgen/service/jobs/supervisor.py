@@ -138,6 +138,7 @@ class Supervisor:
                 stopped_for=work.stopped_for,
                 follow=self._follow,
                 lost=lost,
+                told=self.hearing.outcome(work.run["id"]),
             )
         work.child.let_go()
         del self._work[work.run["id"]]

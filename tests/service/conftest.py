@@ -24,6 +24,7 @@ Make = Callable[..., Services]
 NAMES = {
     "localhost": "127.0.0.1",
     "gpu1.example": "10.0.0.7",
+    "hooks.example.org": "10.0.0.8",
     "bent.example": "127.0.0.1",
     "sly.example": "169.254.169.254",
 }

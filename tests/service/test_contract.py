@@ -15,6 +15,10 @@ from tests.service.house import House, service
 
 KEY = made_up()
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+WITH_EXAMPLES = (
+    *("RunRequest", "ExperimentRequest", "ScheduleRequest", "BaselineRequest", "KeyRequest"),
+    *("WebhookRequest", "WebhookChange"),
+)
 EXAMPLES = int(os.environ.get("LOADGEN_CONTRACT_EXAMPLES", "10"))
 
 
@@ -33,7 +37,7 @@ async def test_every_operation_is_described(client: httpx2.AsyncClient) -> None:
             if body is not None:
                 schema = body["content"]["application/json"]["schema"]
                 named = schema.get("$ref", "").rpartition("/")[2]
-                if named in ("RunRequest", "ExperimentRequest", "ScheduleRequest", "BaselineRequest", "KeyRequest"):
+                if named in WITH_EXAMPLES:
                     assert document["components"]["schemas"][named].get("examples"), named
 
 
@@ -46,9 +50,13 @@ async def test_the_examples_are_right(make: Make) -> None:
             ("RunRequest", "/v1/runs", 202),
             ("ExperimentRequest", "/v1/experiments", 202),
             ("ScheduleRequest", "/v1/schedules", 201),
+            ("WebhookRequest", "/v1/webhooks", 201),
         ):
             answer = await client.post(path, json=schemas[name]["examples"][0])
             assert answer.status_code == status, (name, answer.text)
+        for change in schemas["WebhookChange"]["examples"]:
+            answer = await client.patch(f"/v1/webhooks/{answer.json()['id']}", json=change)
+            assert answer.status_code == 200, answer.text
 
 
 @pytest.fixture(scope="module")

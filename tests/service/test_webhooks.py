@@ -178,6 +178,67 @@ def test_a_service_that_ends_waits_for_no_receivers(tmp_path: Path) -> None:
             assert house.process.wait(30) == 0
 
 
+async def test_a_webhook_is_changed_paused_and_resumed(make: Make, receiver: Receiver, clock: StillClock) -> None:
+    """What is not given stays. While it is paused nothing is delivered; then what waited goes where it goes by now."""
+    services = make(webhook_host=["loopback"], allow_env=["HOOK_SECRET"])
+    courier = courier_of(services)
+    receiver.status = 500
+    async with client_of(services) as client:
+        made = (await client.post("/v1/webhooks", json=hook(receiver.url + "/old", "run.cancelled"))).json()
+        path = f"/v1/webhooks/{made['id']}"
+        await cancelled_run(client)
+        await deliver(courier)
+        paused = await client.patch(path, json={"paused": True})
+        assert (paused.status_code, paused.json()) == (200, {**made, "paused": True})
+        clock.move(RETRY_S[0])
+        await cancelled_run(client)
+        await deliver(courier)
+        assert len(receiver.got) == 1
+        receiver.status = 204
+        change = {"url": receiver.url + "/new", "kinds": ["run.failed"], "paused": False}
+        changed = (await client.patch(path, json=change)).json()
+        assert changed == {**made, **change}
+        await cancelled_run(client)
+        await deliver(courier)
+        assert [headers["path"] for headers, _ in receiver.got] == ["/hook/old", "/hook/new"]
+        assert (await client.patch(path, json={})).json() == changed
+        (_, line, *_) = (await client.get("/v1/audit", params={"action": "webhook.change"})).json()["items"]
+    assert line["detail"] == {"name": "chat", "changed": ["paused"], "paused": True}
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "pointer"),
+    [
+        ({"url": "http://10.0.0.7/x"}, 403, "/url"),
+        ({"url": "ftp://127.0.0.1/"}, 422, "/url"),
+        ({"kinds": []}, 422, "/kinds"),
+        ({"kinds": ["run.walked"]}, 422, "/kinds/0"),
+        ({"secret_env": "OTHER"}, 422, "/secret_env"),
+    ],
+)
+async def test_a_change_is_held_to_the_rules_of_a_new_webhook(
+    make: Make, change: dict[str, object], status: int, pointer: str
+) -> None:
+    """And what is refused changes nothing."""
+    services = make(webhook_host=["loopback"], allow_env=["HOOK_SECRET"])
+    async with client_of(services) as client:
+        made = (await client.post("/v1/webhooks", json=hook("http://127.0.0.1:1/x", "run.failed"))).json()
+        answer = await client.patch(f"/v1/webhooks/{made['id']}", json=change)
+        assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (status, pointer)
+        assert (await client.get(f"/v1/webhooks/{made['id']}")).json() == made
+        assert (await client.patch("/v1/webhooks/none", json={"paused": True})).status_code == 404
+
+
+async def test_a_webhook_that_is_not_allowed_any_more_can_be_paused_and_not_resumed(make: Make) -> None:
+    """The settings may have changed since it was made."""
+    async with client_of(make(webhook_host=["loopback"], allow_env=["HOOK_SECRET"])) as client:
+        made = (await client.post("/v1/webhooks", json=hook("http://127.0.0.1:1/x", "run.failed"))).json()
+    async with client_of(make()) as client:
+        path = f"/v1/webhooks/{made['id']}"
+        assert (await client.patch(path, json={"paused": True})).status_code == 200
+        assert (await client.patch(path, json={"paused": False})).status_code == 403
+
+
 async def test_a_secret_is_a_variable_that_may_be_named(client: httpx2.AsyncClient, make: Make) -> None:
     """And without any host in the settings there are no webhooks."""
     services = make(webhook_host=["loopback"])

@@ -22,6 +22,7 @@ class Action(StrEnum):
     SCHEDULE_REMOVE = "schedule.remove"
     SCHEDULE_RESUME = "schedule.resume"
     SESSION_OPEN = "session.open"
+    WEBHOOK_CHANGE = "webhook.change"
     WEBHOOK_MAKE = "webhook.make"
     WEBHOOK_REMOVE = "webhook.remove"
 

@@ -40,6 +40,7 @@ const request = async (method, path, { body = undefined, signal = undefined, hea
 
 export const get = (path, signal) => request("GET", path, { signal });
 export const post = (path, body, headers = {}) => request("POST", path, { body, headers });
+export const patch = (path, body) => request("PATCH", path, { body });
 export const put = (path, body) => request("PUT", path, { body });
 export const remove = (path) => request("DELETE", path);
 

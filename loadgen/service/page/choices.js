@@ -3,10 +3,10 @@
 import { el, fill } from "/page/elements.js";
 
 export class Choices {
-  /** `options` are pairs of a value and its words; the value of the field is a list. */
-  constructor(id, name, { label, options, pointer, required = null }) {
+  /** `options` are pairs of a value and its words; the value of the field is a list, `value` what it is at first. */
+  constructor(id, name, { label, options, pointer, required = null, value: chosen = [] }) {
     Object.assign(this, { name, label, pointers: [pointer].flat(), required });
-    this.boxes = options.map(([value]) => el("input", { type: "checkbox", name, value }));
+    this.boxes = options.map(([value]) => el("input", { type: "checkbox", name, value, checked: chosen.includes(value) }));
     [this.control] = this.boxes;
     this.control.id = id;
     this.error = el("p", { class: "error", id: `${id}-error` });

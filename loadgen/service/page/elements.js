@@ -95,6 +95,17 @@ export const failure = (title, detail, again = null) =>
     again && el("p", { class: "answer" }, button("Try again", again)),
   );
 
+/** Does something when asked, and says in `place` what the service has against it. */
+export const tried = (place, act) => async () => {
+  try {
+    await act();
+  } catch (fault) {
+    if (fault.detail === undefined) throw fault;
+    const details = new Set([fault.detail, ...fault.errors.map((each) => each.detail)]);
+    fill(place, failure("The service does not do that", [...details].join(": ")));
+  }
+};
+
 /** Text to be looked at when wanted. */
 export const details = (title, ...children) => el("details", {}, el("summary", {}, title), ...children);
 

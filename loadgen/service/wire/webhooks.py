@@ -20,6 +20,10 @@ WebhookKind = Literal[
 ]
 
 
+Url = Annotated[str, Field(max_length=2000)]
+Kinds = Annotated[list[WebhookKind], Field(min_length=1, max_length=20)]
+
+
 class WebhookRequest(Body):
     """Who is told of what. The secret, `whsec_…`, is in that environment variable of the service."""
 
@@ -39,10 +43,29 @@ class WebhookRequest(Body):
     )
 
     name: Name
-    url: str = Field(max_length=2000)
+    url: Url
     secret_env: VariableName
-    kinds: Annotated[list[WebhookKind], Field(min_length=1, max_length=20)]
+    kinds: Kinds
     paused: bool = False
+
+
+class WebhookChange(Body):
+    """What becomes different; the rest stays."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        json_schema_extra={
+            "examples": [
+                {"url": "https://hooks.example.org/other", "kinds": ["run.failed", "run.interrupted"]},
+                {"paused": True},
+            ]
+        },
+    )
+
+    url: Url | None = None
+    kinds: Kinds | None = None
+    paused: bool | None = None
 
 
 class WebhookView(View):

@@ -19,7 +19,8 @@ class Receiver:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.got.append(({name.lower(): value for name, value in self.headers.items()}, body))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                receiver.got.append((headers | {"path": self.path}, body))
                 self.send_response(receiver.status)
                 if receiver.status == 302:
                     self.send_header("Location", receiver.url + "/elsewhere")

@@ -64,6 +64,23 @@ def test_a_webhook_is_made_told_and_removed(chromium: Browser, telling: Served, 
         assert len(receiver.got) == 1
         assert broken_rules(page, axe) == []
         visitor.shot("webhook")
+        page.get_by_role("link", name="Change").click()
+        visitor.sees("Change the team's chat")
+        expect(page.get_by_label("URL")).to_have_value(receiver.url)
+        expect(page.get_by_label("a run failed")).to_be_checked()
+        assert broken_rules(page, axe) == []
+        page.get_by_label("URL").fill("http://10.0.0.7/x")
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_label("URL")).to_have_attribute("aria-invalid", "true")
+        page.get_by_label("URL").fill(receiver.url + "/new")
+        page.get_by_label("a run was cancelled").check()
+        page.get_by_role("button", name="Save").click()
+        visitor.sees("the team's chat")
+        expect(page.get_by_text("run.failed, run.cancelled")).to_be_visible()
+        page.get_by_role("button", name="Pause").click()
+        expect(page.get_by_text("paused", exact=True)).to_be_visible()
+        page.get_by_role("button", name="Resume").click()
+        expect(page.get_by_role("button", name="Pause")).to_be_visible()
         page.get_by_role("link", name="Webhooks").click()
         visitor.sees("Webhooks")
         expect(page.get_by_role("rowheader", name="the team's chat")).to_be_visible()

@@ -20,6 +20,7 @@ const ACTIONS = {
   "schedule.remove": "schedule removed",
   "schedule.resume": "schedule resumed",
   "session.open": "session opened",
+  "webhook.change": "webhook changed",
   "webhook.make": "webhook made",
   "webhook.remove": "webhook removed",
 };

@@ -17,6 +17,7 @@ import {
   speak,
   table,
   tag,
+  tried,
 } from "/page/elements.js";
 import { DASH, instant, span, time } from "/page/format.js";
 import { Form } from "/page/form.js";
@@ -82,18 +83,18 @@ const edited = async ({ main, signal, titled, query }, schedule) => {
   fill(main, heading(titled(schedule ? `Change ${schedule.name}` : "New schedule")), form.node);
 };
 
-const act = (schedule, path, words) => async () => {
-  await post(`/v1/schedules/${schedule.id}/${path}`);
-  speak(words);
-  await showAgain();
-};
-
-const actions = (schedule) => {
+const actions = (schedule, refused) => {
   if (!may("run")) return [];
-  const runNow = async () => {
+  const act = (path, words) =>
+    tried(refused, async () => {
+      await post(`/v1/schedules/${schedule.id}/${path}`);
+      speak(words);
+      await showAgain();
+    });
+  const runNow = tried(refused, async () => {
     const run = await post(`/v1/schedules/${schedule.id}/run`);
     await go(`/runs/${run.id}`);
-  };
+  });
   const removed = async () => {
     if (!(await confirm("Remove this schedule?", "Runs that it led to stay.", "Remove the schedule"))) return;
     await remove(`/v1/schedules/${schedule.id}`);
@@ -101,7 +102,7 @@ const actions = (schedule) => {
   };
   return [
     button("Run now", runNow, { class: "act first" }),
-    schedule.paused ? button("Resume", act(schedule, "resume", "It goes on")) : button("Pause", act(schedule, "pause", "It is paused")),
+    schedule.paused ? button("Resume", act("resume", "It goes on")) : button("Pause", act("pause", "It is paused")),
     el("a", { class: "act", href: `/schedules/${schedule.id}?edit=1` }, "Change"),
     button("Remove", removed, { class: "act bad" }),
   ];
@@ -149,14 +150,16 @@ export const show = async (context) => {
     get(`${path}/firings?limit=20`, signal),
     get(withQuery("/v1/runs", { schedule_id: schedule.id, limit: 20 }), signal),
   ]);
+  const refused = el("div", {});
   const capacity = schedule.request.kind === "capacity" && link("/capacity", "Capacities over time");
   fill(
     main,
     heading(foreign(titled(schedule.name)), {
       eyebrow: "schedule",
       beside: schedule.paused && tag("paused", "warning"),
-      actions: actions(schedule),
+      actions: actions(schedule, refused),
     }),
+    refused,
     el("p", { class: "subtitle" }, el("b", {}, foreign(schedule.words)), ", by the clocks of ", foreign(schedule.time_zone), "."),
     section("Next times", schedule.paused ? empty("It is paused, so it is not due.") : dueTable(due, schedule.time_zone)),
     section("Latest runs", results(runs.items), capacity && el("p", { class: "links" }, capacity)),

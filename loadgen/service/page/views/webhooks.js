@@ -6,19 +6,9 @@ import { time } from "/page/format.js";
 import { Form } from "/page/form.js";
 import { go } from "/page/router.js";
 import { shownOnce } from "/page/secret.js";
+import { addReceiver } from "/page/webhook_form.js";
 
 const SECRET_BYTES = 32;
-const KINDS = [
-  ["run.completed", "a run completed"],
-  ["run.failed", "a run failed"],
-  ["run.cancelled", "a run was cancelled"],
-  ["run.interrupted", "a run was interrupted"],
-  ["capacity.regression", "a capacity is lower than before"],
-  ["capacity.improvement", "a capacity is higher than before"],
-  ["schedule.missed", "a schedule was missed"],
-  ["schedule.busy", "a schedule was skipped: its server was in use"],
-  ["schedule.refused", "a schedule was refused"],
-];
 const COLUMNS = [
   { title: "Webhook", text: true },
   { title: "Goes to", text: true },
@@ -64,21 +54,7 @@ const makeForm = (fresh) => {
     size: "small",
     attributes: { placeholder: "LOADGEN_WEBHOOK_SECRET", class: "code", spellcheck: "false" },
   });
-  form.add("url", {
-    label: "URL",
-    type: "url",
-    pointer: "/url",
-    required: "a webhook needs a URL",
-    help: "Its host has to be one of those that --webhook-host lists.",
-    attributes: { placeholder: "https://hooks.example.org/loadgen", inputmode: "url" },
-  });
-  form.add("kinds", {
-    label: "Is told when",
-    type: "choices",
-    options: KINDS,
-    pointer: "/kinds",
-    required: "a webhook has to be told of something",
-  });
+  addReceiver(form);
   return form.node;
 };
 

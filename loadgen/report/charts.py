@@ -8,8 +8,7 @@ from loadgen.core.metrics.summary import Analysis, QuantileCurve, Summary, Sweep
 from loadgen.core.run import LoadMode
 from loadgen.report.words import LATENCY_LABELS, asked
 
-LOG_LEVELS_FROM = 8
-"""A ladder whose highest level is so many times its lowest is drawn over the logarithm of the level."""
+_LOG_LEVELS_FROM = 8
 
 SHAPES = (
     "circle",
@@ -89,6 +88,11 @@ class Chart:
     def as_json(self) -> dict[str, object]:
         """The chart as JSON-ready values."""
         return asdict(self)
+
+
+def log_levels(levels: Sequence[float]) -> bool:
+    """Whether rising levels are drawn over their logarithm: the last is many times the first, which is not 0."""
+    return bool(levels) and levels[0] > 0 and levels[-1] / levels[0] >= _LOG_LEVELS_FROM
 
 
 def band_top(lines: Iterable[Line]) -> float | None:
@@ -247,7 +251,6 @@ def ladder_charts(sweep: Sweep) -> list[Chart]:
     x = tuple(level.level for level in levels)
     if not x:
         return []
-    log_x = x[0] > 0 and x[-1] / x[0] >= LOG_LEVELS_FROM
     marks = [Mark(x=level.level, text="invalid", bad=True) for level in levels if not level.summary.verdict.valid]
     if sweep.knee is not None:
         marks.append(Mark(x=sweep.knee.level, text=f"knee {asked(sweep.knee.level)}"))
@@ -262,7 +265,7 @@ def ladder_charts(sweep: Sweep) -> list[Chart]:
             x=x,
             lines=tuple(line for line in lines if any(value is not None for value in line.values)),
             x_label=x_label,
-            log_x=log_x,
+            log_x=log_levels(x),
             choose_scale=choose_scale,
             marks=tuple(marks),
             height=230,

@@ -10,7 +10,7 @@ import msgspec
 from loadgen.core.analysis.ladder import ATTAINMENT, knee_of
 from loadgen.core.metrics.summary import Knee, Summary, Sweep, SweepLevel
 from loadgen.core.run import LoadMode
-from loadgen.report.charts import LOG_LEVELS_FROM, Chart, Line, ladder_charts
+from loadgen.report.charts import Chart, Line, ladder_charts, log_levels
 from loadgen.report.verdict import has_doubts, sweep_doubts, sweep_headline
 from loadgen.report.words import failed_share, knee_text
 
@@ -101,7 +101,7 @@ class Measured:
                 for place, arm in enumerate(self._arms)
             ),
             x_label="concurrency" if self._variable == "concurrency" else "requests/s asked for",
-            log_x=bool(x) and x[-1] / x[0] >= LOG_LEVELS_FROM,
+            log_x=log_levels(x),
         )
 
 

@@ -6,7 +6,7 @@ from typing import Required, TypedDict, TypeVar
 
 from loadgen.core.comparison.arms import ArmLadder, ArmLevel, ArmsComparison
 from loadgen.core.stats.bootstrap import Estimate
-from loadgen.report.charts import LOG_LEVELS_FROM, SHAPES, Chart, Line, Mark, band_top, in_percent
+from loadgen.report.charts import SHAPES, Chart, Line, Mark, band_top, in_percent, log_levels
 from loadgen.report.words import variable_text
 
 Value = TypeVar("Value")
@@ -261,7 +261,7 @@ def _chart(
         x=x,
         lines=shown,
         x_label=variable_text(comparison.variable),
-        log_x=bool(x) and x[0] > 0 and x[-1] / x[0] >= LOG_LEVELS_FROM,
+        log_x=log_levels(x),
         choose_scale=choose_scale,
         marks=marks,
         height=height,

@@ -7,7 +7,7 @@ from loadgen.core.capacity.result import CapacityResult
 from loadgen.core.capacity.search import Search
 from loadgen.core.run import RunManifest
 from loadgen.report.capacity import capacity_doubts, capacity_facts, capacity_headline, failure_lines, probe_table
-from loadgen.report.charts import LOG_LEVELS_FROM, Chart, Line, Mark
+from loadgen.report.charts import Chart, Line, Mark, log_levels
 from loadgen.report.html.page import esc, fact_list, foreign, page, plots, raw_section, section, text_table, verdict_box
 from loadgen.report.words import variable_text
 
@@ -72,6 +72,6 @@ def attainment_chart(result: CapacityResult) -> Chart:
             ),
         ),
         x_label=variable_text(result.variable),
-        log_x=bool(levels) and levels[-1] >= LOG_LEVELS_FROM * levels[0],
+        log_x=log_levels(levels),
         marks=() if found is None else (Mark(x=found.level, text="capacity"),),
     )

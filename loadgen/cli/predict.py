@@ -17,7 +17,9 @@ def predict(options: PredictOptions) -> None:
     Needs no server and sends nothing. Where step times were measured, give them: they replace the model's.
     """
     # Help, and a mistake in an option, need none of these.
-    from loadgen.report.prediction import prediction_html, prediction_json, prediction_text
+    from loadgen.report.html.prediction import prediction_html
+    from loadgen.report.prediction import prediction_json
+    from loadgen.report.terminal.prediction import prediction_text
     from loadgen.wiring.predict import predicted
 
     found = predicted(options)

@@ -115,6 +115,11 @@ def asked(value: float) -> str:
     return f"{value:.10g}"
 
 
+def first_upper(text: str) -> str:
+    """The text as a sentence begins."""
+    return text[0].upper() + text[1:]
+
+
 def variable_text(variable: str) -> str:
     """The variable of a ladder in words."""
     return {"concurrency": "concurrency", "request_rate_rps": "request rate, requests/s"}.get(

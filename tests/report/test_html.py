@@ -15,7 +15,7 @@ from loadgen.core.run import RunManifest
 from loadgen.core.simulation.prediction import Prediction
 from loadgen.report.comparison import comparison_html
 from loadgen.report.html import run_html, sweep_html
-from loadgen.report.prediction import prediction_html
+from loadgen.report.html.prediction import prediction_html
 from loadgen.report.words import milliseconds
 from tests.report.comparisons import explained_arms, hostile_arms, three_arms
 from tests.report.pages import Page, structure

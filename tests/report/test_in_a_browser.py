@@ -15,7 +15,7 @@ from loadgen.core.run import RunManifest
 from loadgen.core.simulation.prediction import Prediction
 from loadgen.report.comparison import comparison_html
 from loadgen.report.html import run_html, sweep_html
-from loadgen.report.prediction import prediction_html
+from loadgen.report.html.prediction import prediction_html
 from tests.report.browser import Browser, without_policy
 from tests.report.comparisons import explained_arms, three_arms
 

@@ -10,7 +10,9 @@ from loadgen.core.simulation.prediction import MeasuredSteps, Prediction, Settin
 from loadgen.core.simulation.speculator import Method, Speculator
 from loadgen.core.simulation.step_time import EAGLE_8B_ON_H100
 from loadgen.core.simulation.survival import Survival
-from loadgen.report.prediction import conclusion, prediction_charts, prediction_json, prediction_text
+from loadgen.report.html.prediction import prediction_charts
+from loadgen.report.prediction import conclusion, prediction_json
+from loadgen.report.terminal.prediction import prediction_text
 
 NOWHERE = Setting(
     gpu=None, gpus=1, target=None, draft=None, workload="chat", acceptance_from="given", step_times_from="steps.csv"

@@ -38,6 +38,7 @@ from loadgen.report.words import (
     adjusted_latencies,
     adjusted_text,
     failed_share,
+    first_upper,
     load_text,
     milliseconds,
     number,
@@ -91,7 +92,7 @@ def _header(summary: Summary, manifest: RunManifest, name: str) -> str:
 <p class="eyebrow">loadgen run {foreign(summary.run_id)}, {foreign(summary.started_at)}{interrupted}</p>
 <h1>{foreign(name)}</h1>
 <p class="subtitle"><b>{foreign(summary.target.model)}</b> at {foreign(summary.target.url)}{engine_text}.
-{esc(load[0].upper() + load[1:])}.</p>
+{esc(first_upper(load))}.</p>
 {verdict_box(run_headline(verdict), run_doubts(verdict), failed_gates([summary], manifest.options))}
 </header>"""
 

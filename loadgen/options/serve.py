@@ -78,6 +78,9 @@ class ServeOptions(BaseModel):
         1, "Runs at a time. More than one disturb each other's measurement unless there are cores for each.",
         panel="Load", ge=1, le=64,
     )  # fmt: skip
+    max_queued: int = option(
+        1000, "Most runs that may wait; what is asked for beyond them is refused.", panel="Load", ge=1, le=10**6
+    )
     max_concurrency: int = option(2000, "Most requests in flight that a run may ask for.", panel="Load", gt=0)
     max_rate: float = option(5000.0, "Most requests a second that a run may ask for.", panel="Load", gt=0)
     max_run_time: DurationSeconds = option(

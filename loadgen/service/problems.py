@@ -48,6 +48,16 @@ def busy(detail: str, *, again_in_s: int) -> Problem:
     return Problem(status=HTTPStatus.SERVICE_UNAVAILABLE, kind="not-ready", detail=detail, headers=headers)
 
 
+def queue_full(most: int, *, again_in_s: int) -> Problem:
+    """One run more than may wait."""
+    return Problem(
+        status=HTTPStatus.TOO_MANY_REQUESTS,
+        kind="queue-full",
+        detail=f"{most} runs wait already, and no more may (--max-queued)",
+        headers={"Retry-After": str(again_in_s)},
+    )
+
+
 def conflict(detail: str) -> Problem:
     """What cannot be now."""
     return Problem(status=HTTPStatus.CONFLICT, kind="conflict", detail=detail)

@@ -19,21 +19,31 @@ from loadgen.service.jobs.ending import Follow, ask_to_cancel
 from loadgen.service.jobs.hub import Hub
 from loadgen.service.jobs.order import OUT, Baseline, Order
 from loadgen.service.jobs.states import AT_WORK, State
-from loadgen.service.problems import FieldProblem, conflict, invalid, not_found
+from loadgen.service.problems import FieldProblem, conflict, invalid, not_found, queue_full
 from loadgen.service.run_list import Filters, page, view_of
 from loadgen.service.store.database import Database
 from loadgen.service.store.tables import baselines, events
 from loadgen.service.wire.runs import RunDetail, RunRequest, RunView, Waiting
 
+_AGAIN_S = 60
+
 
 class Runs:
-    """The runs in the database, and what makes them."""
+    """The runs in the database, and what makes them: no more than `most_queued` wait at a time."""
 
     def __init__(
-        self, database: Database, clock: Clock, policy: Policy, hub: Hub, folder: Path, *, follow: Sequence[Follow] = ()
+        self,
+        database: Database,
+        clock: Clock,
+        policy: Policy,
+        hub: Hub,
+        folder: Path,
+        *,
+        most_queued: int,
+        follow: Sequence[Follow] = (),
     ) -> None:
         self._database, self._clock, self._policy, self._hub = database, clock, policy, hub
-        self.folder, self._follow = folder, tuple(follow)
+        self.folder, self._most_queued, self._follow = folder, most_queued, tuple(follow)
 
     @property
     def limits(self) -> Limits:
@@ -90,7 +100,8 @@ class Runs:
         schedule_id: str | None = None,
         fire_at_unix_ms: int | None = None,
     ) -> str:
-        """Queues what was admitted, within a transaction of the caller's."""
+        """Queues what was admitted, within a transaction of the caller's. Raises Problem where too many wait."""
+        self.check_room(connection)
         now = self._clock.now_unix_ms()
         run_id = new_run_id(now * 1_000_000)
         queue.enqueue(
@@ -110,6 +121,11 @@ class Runs:
             fire_at_unix_ms=fire_at_unix_ms,
         )
         return run_id
+
+    def check_room(self, connection: Connection) -> None:
+        """Raises Problem where as many runs wait as may."""
+        if queue.length(connection) >= self._most_queued:
+            raise queue_full(self._most_queued, again_in_s=_AGAIN_S)
 
     def order_for(self, run: Mapping[str, Any], folder: Path) -> Order:
         """The order of a run, checked once more: settings may have changed since. Raises LoadgenError or Problem."""

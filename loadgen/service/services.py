@@ -133,7 +133,7 @@ def build(
             )
     outbox = Outbox(clock)
     follow = (History(outbox.announce).follow, outbox.follow)
-    runs = Runs(database, clock, policy, hub, folder / "runs", follow=follow)
+    runs = Runs(database, clock, policy, hub, folder / "runs", most_queued=options.max_queued, follow=follow)
     supervisor = Supervisor(
         database,
         clock,

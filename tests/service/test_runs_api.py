@@ -5,7 +5,7 @@ import pytest
 
 from loadgen.service.idempotency import REMEMBERED_MS
 from loadgen.service.services import Services
-from tests.service.conftest import a_run
+from tests.service.conftest import Make, a_run, client_of
 from tests.service.fakes.obedient_child import Nursery
 from tests.service.fakes.still_clock import StillClock
 
@@ -49,6 +49,21 @@ async def test_a_key_means_its_run_for_a_week(client: httpx2.AsyncClient, clock:
     second = await client.post("/v1/runs", json=a_run(concurrency=3), headers=headers)
     assert second.status_code == 202
     assert second.json()["id"] != first
+
+
+async def test_so_many_runs_wait_and_no_more(make: Make) -> None:
+    """The next one is told to come later, unless it is one of them asked for again; a run that leaves makes room."""
+    async with client_of(make(max_queued=2)) as client:
+        once = {"Idempotency-Key": "a"}
+        first, second = [await client.post("/v1/runs", json=a_run(), headers=each) for each in (once, {})]
+        full = await client.post("/v1/runs", json=a_run(), headers={"Idempotency-Key": "b"})
+        assert (full.status_code, full.json()["type"]) == (429, "urn:loadgen:problem:queue-full")
+        assert full.headers["Retry-After"] == "60"
+        assert (await client.post("/v1/runs", json=a_run(), headers=once)).json()["id"] == first.json()["id"]
+        assert len((await client.get("/v1/runs")).json()["items"]) == 2
+        await client.post(f"/v1/runs/{second.json()['id']}/cancel")
+        again = await client.post("/v1/runs", json=a_run(), headers={"Idempotency-Key": "b"})
+        assert again.status_code == 202
 
 
 async def test_pages_hold_every_run_once(client: httpx2.AsyncClient, clock: StillClock) -> None:

@@ -232,6 +232,21 @@ async def test_a_request_that_is_not_allowed_any_more_is_refused_and_said(make: 
         assert (await client.get(f"/v1/schedules/{made['id']}")).json()["next_at"] == "2026-03-02T14:00:00.000Z"
 
 
+async def test_a_schedule_does_not_queue_beyond_what_may_wait(make: Make, clock: StillClock) -> None:
+    """Its instant is refused, and so is its run at once; the next instant comes all the same."""
+    services = make(max_queued=1)
+    async with client_of(services) as client:
+        services.scheduler.turn()
+        made = await make_schedule(client, when_busy="queue")
+        live(services, clock, 2 * 3600)
+        assert await outcomes(client, made["id"]) == [("03-02T13:00", "run"), ("03-02T14:00", "refused")]
+        assert (await client.post(f"/v1/schedules/{made['id']}/run")).status_code == 429
+        (run,) = (await client.get("/v1/runs")).json()["items"]
+        await client.post(f"/v1/runs/{run['id']}/cancel")
+        live(services, clock, 3600)
+        assert (await outcomes(client, made["id"]))[-1] == ("03-02T15:00", "run")
+
+
 async def test_schedules_are_made_changed_and_removed(client: httpx2.AsyncClient) -> None:
     """A name is there once; what is wrong is said by field, also within the request; changes are in the audit log."""
     made = await make_schedule(client)

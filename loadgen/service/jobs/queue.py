@@ -42,6 +42,12 @@ def any_waits(connection: Connection) -> bool:
     return connection.execute(select(runs.c.id).where(runs.c.state == State.QUEUED).limit(1)).first() is not None
 
 
+def length(connection: Connection) -> int:
+    """How many runs wait."""
+    waiting = select(func.count()).select_from(runs).where(runs.c.state == State.QUEUED)
+    return int(connection.execute(waiting).scalar_one())
+
+
 def move(
     connection: Connection, run_id: str, to: State, at_unix_ms: int, *, expected: Collection[State], **values: Any
 ) -> bool:

@@ -23,7 +23,7 @@ _WORDS = {
     413: "The body is too large.",
     415: "The body is not JSON.",
     422: "A field or a parameter is wrong.",
-    429: "Too many wrong keys from this address.",
+    429: "Too many wrong keys from this address, or too many runs that wait.",
     500: "A fault of the service.",
     503: "Not now: many others ask, or the database does not answer.",
 }

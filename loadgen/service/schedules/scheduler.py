@@ -109,6 +109,11 @@ class Scheduler:
                 connection, schedules, row["id"], next_unix_ms=table.next_after(max(now, latest)), last_unix_ms=latest
             )
             outcome = self._outcome(connection, row, admitted, in_time=in_time)
+            if outcome is Outcome.RUN:
+                try:
+                    self._runs.check_room(connection)
+                except Problem as full:
+                    outcome, fault = Outcome.REFUSED, str(full)
             if not store.decide(connection, row["id"], latest, outcome, now):
                 return
             if outcome is Outcome.RUN:
@@ -127,7 +132,8 @@ class Scheduler:
             else:
                 facts = {"schedule_id": row["id"], "name": row["name"], "due_unix_ms": latest, "why": fault}
                 self._announce(connection, f"schedule.{outcome}", facts)
-        LOG.info("schedule is due", extra={"schedule": row["name"], "outcome": outcome, "missed": len(missed)})
+        told = {"schedule": row["name"], "outcome": outcome, "missed": len(missed), "fault": fault}
+        LOG.info("schedule is due", extra=told)
         self._hub.tell()
 
     def _outcome(

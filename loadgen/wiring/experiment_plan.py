@@ -13,7 +13,9 @@ from loadgen.core.experiment.estimate import Estimate, Expected, estimate
 from loadgen.core.experiment.plan import Plan, PlannedArm, PlannedLevel, make_plan
 from loadgen.core.run import Load, LoadMode
 from loadgen.core.simulation.prediction import closed_loop
+from loadgen.core.simulation.speculator import Speculator
 from loadgen.core.simulation.speedup import plain_step_s, speculative_step_s
+from loadgen.core.simulation.step_time import StepTime
 from loadgen.core.traces.facts import TraceFacts
 from loadgen.core.units import duration_text
 from loadgen.options.experiment import ArmSection, ExperimentFile, ServerKind
@@ -58,6 +60,59 @@ class _Lengths:
 
     input_tokens: float | None
     output_tokens: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answers:
+    """Answers of a server of which nothing is known."""
+
+    output_tokens: float
+
+    def answer_s(self, _level: PlannedLevel) -> float:
+        """Seconds of one answer at a level."""
+        return self.output_tokens * TPOT_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ModelledAnswers:
+    """Answers of a server of which there is a model."""
+
+    options: SimOptions
+    target: StepTime
+    speculator: Speculator | None
+    input_tokens: float
+    output_tokens: float
+
+    def answer_s(self, level: PlannedLevel) -> float:
+        """Seconds of one answer at a level."""
+        if level.load.mode is LoadMode.CONCURRENCY:
+            return self._beside(level.value)
+        answer_s = self._beside(1)
+        for _ in range(_LITTLE_ROUNDS):  # by Little's law: in flight is rate times how long an answer takes
+            answer_s = self._beside(max(1.0, level.value * answer_s))
+        return answer_s
+
+    def _beside(self, concurrency: float) -> float:
+        """With so many in flight. Beyond the most that the server takes at once, answers wait for one another."""
+        target, speculator = self.target, self.speculator
+        batch = min(concurrency, self.options.max_num_seqs)
+        context, prompt_token_s, length = self.input_tokens + self.output_tokens / 2, target.per_token_s, 1.0
+        if speculator is None:
+            step_s = plain_step_s(target, batch=batch, context_tokens=context)
+        else:
+            drafts = speculator.draft_tokens_at(round(batch))
+            step_s = speculative_step_s(
+                target,
+                speculator.drafting,
+                batch=batch,
+                context_tokens=context,
+                draft_tokens=drafts,
+                coverage_ratio=speculator.coverage_ratio,
+            )
+            length = speculator.tokens_per_step(drafts)
+            prompt_token_s += speculator.drafting.prompt_token_s
+        _, tokens_per_s = closed_loop(batch, step_s, length, self.input_tokens * prompt_token_s, self.output_tokens)
+        return concurrency * self.output_tokens / tokens_per_s / self.options.speed
 
 
 def planned(experiment: ExperimentFile, *, progress: ReadProgress | None = None) -> PlannedExperiment:
@@ -163,7 +218,8 @@ def _estimate(experiment: ExperimentFile, plan: Plan, lengths: _Lengths) -> Esti
         start_s = START_S[kinds[arm.of]] if experiment.start_time is None else experiment.start_time
         answer_s = None
         if lengths.output_tokens is not None:
-            answer_s = {level: _answer_s(experiment, arm, level, lengths) for level in plan.levels}
+            answers = _answers(experiment, arm, lengths.input_tokens, lengths.output_tokens)
+            answer_s = {level: answers.answer_s(level) for level in plan.levels}
         expected[arm.name] = Expected(start_s=start_s, answer_s=answer_s)
     return estimate(
         plan,
@@ -195,19 +251,21 @@ def _basis(experiment: ExperimentFile, lengths: _Lengths) -> Iterator[str]:
         yield f"{duration_text(start_s)} for a start by {kind}{guess}"
 
 
-def _answer_s(experiment: ExperimentFile, arm: PlannedArm, level: PlannedLevel, lengths: _Lengths) -> float:
-    """Seconds of one answer at a level, as the model of the server has it where there is one."""
-    options, output_tokens = _modelled_options(experiment.arms[arm.of], arm.forced_length), lengths.output_tokens
-    assert output_tokens is not None
+def _answers(
+    experiment: ExperimentFile, arm: PlannedArm, input_tokens: float | None, output_tokens: float
+) -> "_Answers | _ModelledAnswers":
+    """As the model of the server has them where there is one."""
+    options = _modelled_options(experiment.arms[arm.of], arm.forced_length)
     if options is None:
-        return output_tokens * TPOT_S
-    if level.load.mode is LoadMode.CONCURRENCY:
-        return _modelled_answer_s(options, level.value, lengths.input_tokens, output_tokens)
-    answer_s = _modelled_answer_s(options, 1, lengths.input_tokens, output_tokens)
-    for _ in range(_LITTLE_ROUNDS):  # by Little's law: in flight is rate times how long an answer takes
-        concurrency = max(1.0, level.value * answer_s)
-        answer_s = _modelled_answer_s(options, concurrency, lengths.input_tokens, output_tokens)
-    return answer_s
+        return _Answers(output_tokens=output_tokens)
+    server = modelled_server(options)
+    return _ModelledAnswers(
+        options=options,
+        target=server.step if options.step_time is None else options.step_time,
+        speculator=facts_of(options, server).speculator,
+        input_tokens=server.workload.prompt_tokens if input_tokens is None else input_tokens,
+        output_tokens=output_tokens,
+    )
 
 
 def _modelled_options(section: ArmSection, forced_length: int | None = None) -> SimOptions | None:
@@ -224,34 +282,6 @@ def _modelled_options(section: ArmSection, forced_length: int | None = None) -> 
         return resolve(SimOptions, given, environment={})
     except ConfigError:  # a target or a method that the simulator does not know
         return None
-
-
-def _modelled_answer_s(
-    options: SimOptions, concurrency: float, input_tokens: float | None, output_tokens: float
-) -> float:
-    """Beyond the most that the server takes at once, answers wait for one another."""
-    server = modelled_server(options)
-    speculator = facts_of(options, server).speculator
-    target = server.step if options.step_time is None else options.step_time
-    batch = min(concurrency, options.max_num_seqs)
-    prompt = server.workload.prompt_tokens if input_tokens is None else input_tokens
-    context, prompt_token_s, length = prompt + output_tokens / 2, target.per_token_s, 1.0
-    if speculator is None:
-        step_s = plain_step_s(target, batch=batch, context_tokens=context)
-    else:
-        drafts = speculator.draft_tokens_at(round(batch))
-        step_s = speculative_step_s(
-            target,
-            speculator.drafting,
-            batch=batch,
-            context_tokens=context,
-            draft_tokens=drafts,
-            coverage_ratio=speculator.coverage_ratio,
-        )
-        length = speculator.tokens_per_step(drafts)
-        prompt_token_s += speculator.drafting.prompt_token_s
-    _, tokens_per_s = closed_loop(batch, step_s, length, prompt * prompt_token_s, output_tokens)
-    return concurrency * output_tokens / tokens_per_s / options.speed
 
 
 def _notes(experiment: ExperimentFile, plan: Plan, found: Estimate, facts: TraceFacts) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """From the file of an experiment to its plan: what is sent, what it takes and what people should know first."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,16 @@ def test_at_a_rate_the_last_answer_is_as_slow_as_the_load_makes_it(tmp_path: Pat
     took_s = plan_of(text, tmp_path).estimate.sittings_s["r1-baseline"]
     alone_s = 100 * predicted(PredictOptions(input_tokens=200, output_tokens=100)).points[0].tpot_ar_s
     assert 60.4 + alone_s < took_s < 60.4 + 3 * alone_s
+
+
+def test_a_plan_of_a_thousand_levels_takes_seconds(tmp_path: Path) -> None:
+    """A profile is read, and its server modelled, once an arm, not once a level."""
+    arms = "baseline: {profile: llama-3.1-8b-baseline}\n  eagle3: {profile: llama-3.1-8b-eagle3}\nlaunch: compose\n"
+    text = f"{WHOLE.partition('arms:')[0]}arms:\n  {arms}".replace("[16, 1]", str(list(range(1, 1001))))
+    began_s = time.process_time()
+    found = plan_of(text, tmp_path)
+    assert time.process_time() - began_s < 10
+    assert len(found.estimate.cells_s) == 1000 * 3 * 3
 
 
 def test_unknown_servers_and_answers(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ accepted when it exceeds -Phi^-1(r_i).
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from statistics import NormalDist
 
 import numpy as np
@@ -100,12 +101,12 @@ def forced(length: float, draft_tokens: int) -> tuple[float, ...]:
     return tuple(min(1.0, max(0.0, length - 1 - position)) for position in range(draft_tokens))
 
 
-def normal_classes() -> Iterator[tuple[float, float]]:
+@cache
+def normal_classes() -> tuple[tuple[float, float], ...]:
     """A standard normal in a few classes, as (weight, value): Gauss-Hermite quadrature, weights sum to 1."""
     values, weights = np.polynomial.hermite_e.hermegauss(_CLASSES)
     total = float(weights.sum())
-    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
-        yield weight / total, value
+    return tuple((weight / total, value) for value, weight in zip(values.tolist(), weights.tolist(), strict=True))
 
 
 def _point(rate: float) -> float:

@@ -19,6 +19,7 @@ from loadgen.adapters.store.run_folder import new_run_id
 from loadgen.core.comparison.footing import Served
 from loadgen.core.errors import ConfigError, ExitCode, StoreError
 from loadgen.core.experiment.plan import Plan
+from loadgen.core.experiment.time_left import TimeLeft
 from loadgen.options.experiment import ExperimentFile
 from loadgen.wiring.execute import host_facts
 from loadgen.wiring.experiment_notes import change_notes, footing_remarks
@@ -26,7 +27,7 @@ from loadgen.wiring.experiment_plan import planned_over
 from loadgen.wiring.experiment_report import ExperimentResult
 from loadgen.wiring.experiment_resume import give_up_damaged, resumed
 from loadgen.wiring.experiment_servers import check_servers
-from loadgen.wiring.sittings import ExperimentDisplay, Sittings, TimeLeft
+from loadgen.wiring.sittings import ExperimentDisplay, Sittings
 from loadgen.wiring.watch import Watch
 from loadgen.wiring.workload import ReadProgress, Workload, open_workload
 

@@ -1,7 +1,6 @@
 """The sittings of an experiment: servers started and ended, levels measured in between, everything noted."""
 
 import asyncio
-import math
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -22,8 +21,8 @@ from loadgen.adapters.store.experiment_folder import (
 )
 from loadgen.core.comparison.footing import Served, footing
 from loadgen.core.errors import ConfigError, TargetError
-from loadgen.core.experiment.estimate import Estimate
-from loadgen.core.experiment.plan import Plan, PlannedCell, Sitting
+from loadgen.core.experiment.plan import Plan, PlannedCell
+from loadgen.core.experiment.time_left import Pending, TimeLeft
 from loadgen.engine.live import LiveCounts
 from loadgen.engine.ports import Exited, Launcher, Stopped
 from loadgen.options.experiment import ArmSection, ExperimentFile
@@ -64,47 +63,10 @@ class ExperimentDisplay(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class TimeLeft:
-    """What is still to come, by the estimate and by how cells took longer or shorter than it said."""
-
-    estimate: Estimate
-    _expected_s: float = 0.0
-    _took_s: float = 0.0
-
-    def took(self, cell: PlannedCell, took_s: float) -> None:
-        """A cell has ended."""
-        if cell.name in self.estimate.cells_s:
-            self._expected_s += self.estimate.cells_s[cell.name]
-            self._took_s += took_s
-
-    def after(self, cells: Sequence[PlannedCell], sittings: Sequence["_Pending"]) -> float | None:
-        """Seconds for these cells and then for these sittings; None where the estimate does not know."""
-        cells_s, sittings_s = self.estimate.cells_s, self.estimate.sittings_s
-        if self.estimate.duration_s is None:
-            return None
-        runs_s = [cells_s[cell.name] for cell in (*cells, *(cell for each in sittings for cell in each.cells))]
-        starts_s = [
-            sittings_s[each.sitting.name] - math.fsum(cells_s[cell.name] for cell in each.sitting.cells)
-            for each in sittings
-        ]
-        pace = self._took_s / self._expected_s if self._expected_s else 1.0
-        return math.fsum(runs_s) * pace + math.fsum(starts_s)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pending:
-    """A sitting with the cells that are still to be run; `place` is its number in the plan."""
-
-    place: int
-    sitting: Sitting
-    cells: tuple[PlannedCell, ...]
-
-
-@dataclass(slots=True, kw_only=True)
 class _Server:
     """The server of a sitting, from one start to its end."""
 
-    pending: _Pending
+    pending: Pending
     section: ArmSection
     launcher: Launcher
     start: Start
@@ -144,7 +106,7 @@ class Sittings:
         """Goes through all sittings that have something left. Whether somebody asked to stop."""
         finished = self.folder.finished()
         pending = [
-            _Pending(place=place, sitting=sitting, cells=cells)
+            Pending(place=place, sitting=sitting, cells=cells)
             for place, sitting in enumerate(self.plan.sittings, start=1)
             if (cells := tuple(cell for cell in sitting.cells if cell.name not in finished))
         ]
@@ -157,7 +119,7 @@ class Sittings:
                 return True
         return False
 
-    async def _with_servers(self, group: Sequence[_Pending], pending: Sequence[_Pending]) -> None:
+    async def _with_servers(self, group: Sequence[Pending], pending: Sequence[Pending]) -> None:
         """Sittings whose servers are up at the same time; they are sent load one after the other."""
         left_s = self.time_left.after((), [each for each in pending if each.place >= group[0].place])
         servers = [self._server(each, left_s) for each in group]
@@ -170,7 +132,7 @@ class Sittings:
             with interrupts(_nothing, _nothing):
                 await self._stop_all(servers)
 
-    def _server(self, pending: _Pending, left_s: float | None) -> _Server:
+    def _server(self, pending: Pending, left_s: float | None) -> _Server:
         experiment, sitting = self.experiment, pending.sitting
         section = experiment.arms[sitting.arm.of]
         title = self._title(pending)
@@ -219,7 +181,7 @@ class Sittings:
         record = SittingRecord(sitting=server.pending.sitting.name, starts=(*server.earlier, server.start))
         self.folder.save_sitting(record, secrets=server.secrets)
 
-    async def _sit(self, server: _Server, later: Sequence[_Pending]) -> None:
+    async def _sit(self, server: _Server, later: Sequence[Pending]) -> None:
         """All levels of a sitting that are left."""
         session = None
         if server.start.fault is None:
@@ -367,7 +329,7 @@ class Sittings:
             self._told.add(line)
             self.display.tell(line)
 
-    def _title(self, pending: _Pending) -> str:
+    def _title(self, pending: Pending) -> str:
         sitting = pending.sitting
         return f"start {pending.place}/{len(self.plan.sittings)} · {sitting.arm.name} · {self._repeat(sitting.repeat)}"
 

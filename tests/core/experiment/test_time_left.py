@@ -1,0 +1,54 @@
+"""How long what is left of an experiment should take."""
+
+from dataclasses import replace
+
+import pytest
+
+from loadgen.core.experiment.estimate import Estimate
+from loadgen.core.experiment.plan import Order, PlannedArm, PlannedLevel, Role, make_plan
+from loadgen.core.experiment.time_left import Pending, TimeLeft
+from loadgen.core.run import Load, LoadMode
+
+LEVELS = [
+    PlannedLevel(load=Load(mode=LoadMode.CONCURRENCY, concurrency=level, num_requests=8), warmup_requests=0)
+    for level in (1, 2)
+]
+ARM = PlannedArm(name="plain", label="plain", role=Role.BASELINE, of="plain")
+PLAN = make_plan("mine", arms=[ARM], levels=LEVELS, repeats=2, order=Order.ABBA, workload={}, servers={})
+FIRST, SECOND = PLAN.sittings
+ESTIMATE = Estimate(
+    requests=32,
+    warmup_requests=0,
+    input_tokens=None,
+    output_tokens=None,
+    duration_s=110.0,
+    price=None,
+    sittings_s={"r1-plain": 55.0, "r2-plain": 55.0},
+    cells_s={"r1-plain/c1": 30.0, "r1-plain/c2": 20.0, "r2-plain/c1": 30.0, "r2-plain/c2": 20.0},
+    basis=(),
+)
+
+
+def test_before_anything_has_run_it_is_the_estimate() -> None:
+    """Cells left in this sitting, then whole sittings with their starts, or what is left of one that was begun."""
+    left = TimeLeft(estimate=ESTIMATE)
+    whole = Pending(place=2, sitting=SECOND, cells=SECOND.cells)
+    begun = Pending(place=2, sitting=SECOND, cells=SECOND.cells[1:])
+    assert left.after(FIRST.cells, [whole]) == pytest.approx(30 + 20 + 55)
+    assert left.after((), [begun]) == pytest.approx(5 + 20)
+    assert left.after((), []) == 0
+
+
+def test_runs_go_on_at_the_pace_of_those_that_ended_and_starts_do_not() -> None:
+    """A cell of 30 s took 60 s: what is left of runs is doubled, the 5 s of a start are not."""
+    left = TimeLeft(estimate=ESTIMATE)
+    left.took(FIRST.cells[0], 60.0)
+    later = [Pending(place=2, sitting=SECOND, cells=SECOND.cells)]
+    assert left.after(FIRST.cells[1:], later) == pytest.approx(2 * 20 + 2 * 50 + 5)
+
+
+def test_without_an_estimate_there_is_no_time() -> None:
+    """Unknown is None, also once a cell has shown how long it takes."""
+    left = TimeLeft(estimate=replace(ESTIMATE, duration_s=None, cells_s={}, sittings_s={}))
+    left.took(FIRST.cells[0], 60.0)
+    assert left.after(FIRST.cells, []) is None

@@ -234,14 +234,17 @@ def _per_second(counts: Iterable[float], series: TimeSeries) -> tuple[float, ...
 
 
 def in_ms(values: Iterable[float | None]) -> tuple[float | None, ...]:
+    """Seconds as milliseconds."""
     return tuple(None if value is None else value * 1e3 for value in values)
 
 
 def in_percent(ratios: Iterable[float | None]) -> tuple[float | None, ...]:
+    """Shares of 0..1 as percent."""
     return tuple(None if ratio is None else ratio * 100 for ratio in ratios)
 
 
 def in_gib(sizes_bytes: Iterable[float | None]) -> tuple[float | None, ...]:
+    """Bytes as GiB."""
     return tuple(None if size is None else size / 2**30 for size in sizes_bytes)
 
 

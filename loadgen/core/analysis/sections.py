@@ -61,10 +61,12 @@ class Sections:
 
     @property
     def completed(self) -> Mask:
+        """Measured requests that completed."""
         return self.table.measured & self.table.has(Outcome.COMPLETED)
 
     @property
     def sent(self) -> Mask:
+        """Measured requests that were sent."""
         return self.table.measured & ~np.isnan(self.table["sent_ns"])
 
     def counts(self, run: Tallies) -> tuple[RequestCounts, int]:
@@ -93,6 +95,7 @@ class Sections:
         return counts, missing
 
     def latency(self, icl: Distribution, itl: Distribution) -> Latency:
+        """The distributions, in seconds: lag and wait of sent requests, the others of completed ones."""
         completed, sent = self.completed, self.sent
         of_completed = {name: self._distribution(name, completed) for name in _COMPLETED_METRICS}
         of_sent = {name: self._distribution(name, sent) for name in _SENT_METRICS}
@@ -103,6 +106,7 @@ class Sections:
         return distribution(values, missing=_count(population) - len(values))
 
     def error_adjusted(self) -> dict[str, Distribution]:
+        """Latencies in seconds where a failed or dropped request counts as one that never ended."""
         lost = self.table.measured & (self.table.has(Outcome.FAILED) | self.table.has(Outcome.DROPPED))
         with_due = lost & ~np.isnan(self.table["due_ns"])
         adjusted = {}
@@ -113,6 +117,7 @@ class Sections:
         return adjusted
 
     def throughput(self) -> Throughput:
+        """What came and went in the window over its length; all None without a window of some length."""
         window, table = self.window, self.table
         if window is None or window.end_ns <= window.start_ns:
             return Throughput(requests_per_s=None, output_tokens_per_s=None, input_tokens_per_s=None, goodput_rps=None)
@@ -141,6 +146,7 @@ class Sections:
         return (start_ns, end_ns) if end_ns > start_ns else None
 
     def rates(self) -> Rates:
+        """Offered and sent requests a second while requests were started; None offered where none had a due time."""
         span = self._sending()
         if span is None:
             return Rates(offered_rps=None, sent_rps=None)
@@ -171,6 +177,7 @@ class Sections:
         return _count(due), _count(due & ((ready < span[1]) | prompt | waited_in_vain))
 
     def window_facts(self) -> WindowFacts | None:
+        """The window in seconds of the run's axis."""
         window = self.window
         if window is None:
             return None
@@ -183,6 +190,7 @@ class Sections:
         return (float(sent[0]), float(closed[-1])) if len(sent) and len(closed) else None
 
     def concurrency(self) -> Concurrency:
+        """Requests in flight in the window, of any phase."""
         window = self.window
         if window is None:
             return Concurrency(peak=0, mean=None)
@@ -201,6 +209,7 @@ class Sections:
         return Slo(objectives=dict(self.manifest.slo), attainment_ratio=ratio, good=good, due=all_due)
 
     def client(self, oddities: Oddities, *, coalesced: float | None) -> Client:
+        """What this machine had to do with the measurement; `coalesced` is the share of gaps that are zero."""
         client = self.manifest.client
         lags = self.table.ascending("stamp_lag_s", self.sent)
         return Client(
@@ -214,6 +223,7 @@ class Sections:
         )
 
     def steady_state(self) -> SteadyState | None:
+        """The plateau's own figures; None without one, or with fewer than STEADY_MIN_COMPLETIONS in it."""
         span = self.plateau
         if span is None:
             return None
@@ -231,6 +241,7 @@ class Sections:
         )
 
     def facts(self, summary: Summary, run: Tallies, failures: tuple[FailureSample, ...], missing_records: int) -> Facts:
+        """What the verdict is made of."""
         table, window = self.table, self.window
         inside = np.zeros(len(table), dtype=np.bool_)
         if window is not None:

@@ -20,7 +20,7 @@ from loadgen.service.schedules.cron import Timetable
 from loadgen.service.services import Services
 from loadgen.service.store import named
 from loadgen.service.store.tables import schedules
-from loadgen.service.wire.runs import RunDetail
+from loadgen.service.wire.runs import RunDetail, RunRequest
 from loadgen.service.wire.schedules import (
     CronCheck,
     DueTimes,
@@ -100,7 +100,14 @@ def pause_schedule(schedule_id: Id, request: Request, parts: Parts, who: Runner)
 
 @router.post("/{schedule_id}/resume", responses=problems(404))
 def resume_schedule(schedule_id: Id, request: Request, parts: Parts, who: Runner) -> ScheduleView:
-    """It goes on with its next instant; those that went by meanwhile are not made up for."""
+    """It goes on with its next instant; those that went by meanwhile are not made up for.
+
+    Its request is checked as that of a new one: the limits of whoever asks hold for what its runs may ask for.
+    """
+    asked = RunRequest.model_validate(_found(parts, schedule_id)["request"])
+    _check_request(asked, parts, who)
+    if asked.time_limit_s is None:  # then its runs take as long as the settings allow
+        _check_request(asked.model_copy(update={"time_limit_s": parts.policy.limits.run_time_s}), parts, who)
     return _set_paused(schedule_id, request, parts, who, paused=False)
 
 
@@ -141,8 +148,7 @@ def list_firings(schedule_id: Id, parts: Parts, _who: Reader, limit: Limit = 50)
 def _checked(body: ScheduleRequest, parts: Services, who: Principal) -> dict[str, Any]:
     table = _timetable(body.cron, body.time_zone, parts)
     limits = limits_of(parts, who)
-    parts.runs.admitted(asked_of(body.request), limits)
-    parts.runs.check_baseline(body.request)
+    _check_request(body.request, parts, who)
     own = {} if limits.run_time_s >= parts.policy.limits.run_time_s else {"time_limit_s": limits.run_time_s}
     return {
         "name": body.name,
@@ -154,6 +160,11 @@ def _checked(body: ScheduleRequest, parts: Services, who: Principal) -> dict[str
         "paused": body.paused,
         "next_unix_ms": table.next_after(parts.clock.now_unix_ms()),
     }
+
+
+def _check_request(request: RunRequest, parts: Services, who: Principal) -> None:
+    parts.runs.admitted(asked_of(request), limits_of(parts, who))
+    parts.runs.check_baseline(request)
 
 
 def _timetable(cron: str, time_zone: str, parts: Services) -> Timetable:

@@ -28,7 +28,7 @@ from benchmarks.common import host, print_table
 from loadgen.core.comparison.arms import ArmLadder, ArmsComparison
 from loadgen.core.comparison.crossover import NoCrossover
 from loadgen.core.comparison.verdict import Claim
-from loadgen.core.simulation.engine import Job
+from loadgen.core.simulation.job import Job
 from loadgen.core.simulation.loop import closed_loop
 from loadgen.core.traces.lengths import parse_length
 from loadgen.options.predict import PredictOptions

@@ -11,7 +11,8 @@ import numpy as np
 
 from loadgen.adapters.profiles.model import DRAFTER_KEYS, EngineName
 from loadgen.core.errors import ConfigError
-from loadgen.core.simulation.engine import Engine, Limits
+from loadgen.core.simulation.engine import Engine
+from loadgen.core.simulation.job import Limits
 from loadgen.core.simulation.speculator import Speculator
 from loadgen.core.simulation.step_time import FREE_DRAFTING
 from loadgen.options.resolve import ENVIRONMENT_PREFIX

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 from loadgen.cli.app import run_command_line
-from loadgen.core.simulation.engine import Engine, Job, Limits
+from loadgen.core.simulation.engine import Engine
+from loadgen.core.simulation.job import Job, Limits
 from loadgen.core.simulation.loop import Simulation, closed_loop, open_loop
 from loadgen.core.simulation.step_time import StepTime
 from loadgen.sim.script import Script

@@ -6,9 +6,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loadgen.core.simulation.engine import Engine, Job, Limits, Step
+from loadgen.core.simulation.engine import Engine
+from loadgen.core.simulation.job import Job, Limits
 from loadgen.core.simulation.loop import closed_loop
 from loadgen.core.simulation.speculator import Method, Speculator
+from loadgen.core.simulation.step import Step
 from loadgen.core.simulation.step_time import Drafting, StepTime
 from loadgen.core.simulation.survival import Survival, from_conditional
 

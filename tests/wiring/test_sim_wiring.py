@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from loadgen.core.errors import ConfigError
-from loadgen.core.simulation.engine import Job
+from loadgen.core.simulation.job import Job
 from loadgen.core.units import nanoseconds
 from loadgen.options.resolve import resolve
 from loadgen.options.sim import SimOptions

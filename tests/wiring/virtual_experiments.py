@@ -19,8 +19,9 @@ from loadgen.core.experiment.plan import PlannedCell, PlannedLevel, Sitting
 from loadgen.core.record import Outcome, RequestRecord, RequestSpeculation, TokenSource
 from loadgen.core.request import Phase
 from loadgen.core.run import ClientFacts, RunManifest, Target, TimingSource
-from loadgen.core.simulation.engine import Job, Step
+from loadgen.core.simulation.job import Job
 from loadgen.core.simulation.loop import closed_loop
+from loadgen.core.simulation.step import Step
 from loadgen.options.experiment import ExperimentFile, load_experiment
 from loadgen.options.sim import SimOptions
 from loadgen.sim.server.exchange import Asked, Output, Route

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from loadgen.core.simulation.engine import Counters, Engine, Job, Step
+from loadgen.core.simulation.engine import Engine
+from loadgen.core.simulation.job import Job
+from loadgen.core.simulation.step import Counters, Step
 from loadgen.core.speculation.acceptance import Acceptance
 from loadgen.core.units import seconds
 

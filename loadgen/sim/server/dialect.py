@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from loadgen.core.simulation.engine import Step
 from loadgen.core.simulation.speculator import Speculator
+from loadgen.core.simulation.step import Step
 from loadgen.sim.server.exchange import Answer, Part, RefusedError
 
 

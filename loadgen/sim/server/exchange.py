@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from loadgen.core.simulation.engine import Emission
+from loadgen.core.simulation.step import Emission
 
 
 class Route(StrEnum):

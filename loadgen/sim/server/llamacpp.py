@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
 
-from loadgen.core.simulation.engine import Step
+from loadgen.core.simulation.step import Step
 from loadgen.core.units import NS_PER_S, seconds
 from loadgen.sim.server.dialect import CacheReset, Load, Reply, ServerFacts, Statistics
 from loadgen.sim.server.events import DONE, chat_logprobs, encode, model_card, sse, usage_of

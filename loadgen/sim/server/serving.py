@@ -10,7 +10,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
-from loadgen.core.simulation.engine import Engine, Job, Step
+from loadgen.core.simulation.engine import Engine
+from loadgen.core.simulation.job import Job
+from loadgen.core.simulation.step import Step
 from loadgen.engine.ports import Clock
 from loadgen.sim.server.dialect import Load, Statistics
 from loadgen.sim.server.exchange import Answer, Part

@@ -16,8 +16,8 @@ an idle server at once.
 from collections.abc import Sequence
 from typing import Any
 
-from loadgen.core.simulation.engine import Step
 from loadgen.core.simulation.speculator import Method
+from loadgen.core.simulation.step import Step
 from loadgen.core.units import NS_PER_S, seconds
 from loadgen.sim.server.dialect import CacheReset, Load, Reply, ServerFacts, Statistics
 from loadgen.sim.server.events import (

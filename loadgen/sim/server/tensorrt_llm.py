@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from loadgen.core.simulation.engine import Step
+from loadgen.core.simulation.step import Step
 from loadgen.core.units import seconds
 from loadgen.sim.server.dialect import CacheReset, Load, Reply, ServerFacts, Statistics
 from loadgen.sim.server.events import (

@@ -24,7 +24,7 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from loadgen.core.simulation.engine import Step
+from loadgen.core.simulation.step import Step
 from loadgen.core.units import seconds
 from loadgen.sim.server.dialect import Load, ServerFacts
 from loadgen.sim.server.exchange import Answer, Part

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from loadgen.core.errors import ConfigError
-from loadgen.core.simulation.engine import Engine, Job, Limits, Step
+from loadgen.core.simulation.engine import Engine
+from loadgen.core.simulation.job import Job, Limits
 from loadgen.core.simulation.loop import closed_loop, open_loop
 from loadgen.core.simulation.speculator import Method, Speculator
+from loadgen.core.simulation.step import Step
 from loadgen.core.simulation.step_time import EAGLE_8B_ON_H100, LLAMA_8B_ON_H100, Drafting, StepTime
 from loadgen.core.simulation.survival import Survival, forced
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadgen.core.errors import ConfigError
-from loadgen.core.simulation.engine import Engine, Job, Limits
+from loadgen.core.simulation.engine import Engine
 from loadgen.core.simulation.gpus import GPUS
+from loadgen.core.simulation.job import Job, Limits
 from loadgen.core.simulation.loop import closed_loop
 from loadgen.core.simulation.models import MODELS, eagle3_head, mtp_head
 from loadgen.core.simulation.prediction import (

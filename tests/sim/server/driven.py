@@ -10,7 +10,8 @@ import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 
 from loadgen.core.request import Endpoint
-from loadgen.core.simulation.engine import Engine, Job, Limits
+from loadgen.core.simulation.engine import Engine
+from loadgen.core.simulation.job import Job, Limits
 from loadgen.core.simulation.speculator import Method, Speculator
 from loadgen.core.simulation.step_time import FREE_DRAFTING, StepTime
 from loadgen.core.simulation.survival import Survival

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from loadgen.adapters.clock import MonotonicClock
-from loadgen.core.simulation.engine import Engine, Limits
+from loadgen.core.simulation.engine import Engine
+from loadgen.core.simulation.job import Limits
 from loadgen.core.simulation.step_time import StepTime
 from loadgen.sim.server.app import Simulator
 from loadgen.sim.server.dialect import Dialect, ServerFacts

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from loadgen.core.request import Endpoint
-from loadgen.core.simulation.engine import Job
+from loadgen.core.simulation.job import Job
 from loadgen.core.stream.openai import AnswerDecoder
 from loadgen.sim.server.dialect import Dialect, Load, ServerFacts
 from loadgen.sim.server.exchange import Answer, RefusedError, Route

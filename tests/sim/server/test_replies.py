@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from loadgen.core.simulation.engine import Engine, Limits
+from loadgen.core.simulation.engine import Engine
+from loadgen.core.simulation.job import Limits
 from loadgen.core.simulation.step_time import StepTime
 from loadgen.sim.http import LAST_CHUNK, chunk
 from loadgen.sim.server.exchange import Answer, Asked, Output, Part, Route

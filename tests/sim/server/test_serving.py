@@ -7,7 +7,9 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from loadgen.core.simulation.engine import Engine, Limits, Step
+from loadgen.core.simulation.engine import Engine
+from loadgen.core.simulation.job import Limits
+from loadgen.core.simulation.step import Step
 from loadgen.core.simulation.step_time import StepTime
 from loadgen.sim.server.dialect import Load
 from loadgen.sim.server.exchange import Answer, Asked, Output, Part, Route

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from loadgen.core.simulation.engine import Engine, Limits
+from loadgen.core.simulation.engine import Engine
+from loadgen.core.simulation.job import Limits
 from loadgen.core.simulation.speculator import Method, Speculator
 from loadgen.core.simulation.step_time import FREE_DRAFTING, StepTime
 from loadgen.core.simulation.survival import Survival

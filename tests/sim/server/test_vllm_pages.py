@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from loadgen.adapters.servers.vllm_page import vllm_samples
-from loadgen.core.simulation.engine import Engine, Job, Limits, Step
+from loadgen.core.simulation.engine import Engine
+from loadgen.core.simulation.job import Job, Limits
+from loadgen.core.simulation.step import Step
 from loadgen.core.simulation.step_time import StepTime
 from loadgen.sim.server.dialect import Load
 from loadgen.sim.server.exchange import Answer, Asked, Output, Part, Route

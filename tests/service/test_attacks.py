@@ -1,19 +1,27 @@
 """What else others may send: slow bodies, scripts in names and reports, connections behind the list's back."""
 
 import asyncio
+import socket
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
+from loadgen.core.errors import ExitCode
 from loadgen.service.app import answer_of
 from loadgen.service.body_limit import BodyLimit
+from loadgen.service.jobs.order import Order, load_outcome
 from loadgen.service.services import Services
-from tests.service.conftest import a_run
+from tests.service.conftest import Make, a_run, client_of
 from tests.service.fakes.obedient_child import Nursery
+from tests.service.fakes.receiver import Receiver
+from tests.service.ordering import carried_out
+from tests.service.telling import courier_of, deliver, hook
 
 
 async def test_a_body_that_comes_too_slowly_is_given_up() -> None:
@@ -35,6 +43,21 @@ async def test_a_body_that_comes_too_slowly_is_given_up() -> None:
     scope = {"type": "http", "method": "POST", "headers": [(b"content-type", b"application/json")]}
     await asyncio.wait_for(limited(scope, receive, send), 10)
     assert sent[0]["status"] == 408
+
+
+async def test_a_body_that_does_not_say_how_large_it_is_has_its_limit(client: httpx2.AsyncClient) -> None:
+    """It is left as soon as more has come than is allowed, however much there would be."""
+    came = 0
+
+    async def pieces() -> AsyncIterator[bytes]:
+        nonlocal came
+        for _ in range(1000):
+            came += 1
+            yield b" " * 100_000
+
+    answer = await client.post("/v1/runs", content=pieces(), headers={"Content-Type": "application/json"})
+    assert answer.status_code == 413
+    assert came < 100
 
 
 async def test_a_script_in_a_name_stays_a_text(client: httpx2.AsyncClient) -> None:
@@ -89,6 +112,36 @@ def test_no_connection_goes_behind_the_lists_back() -> None:
             (sys.executable, "-c", _CONNECTS, *allowed), capture_output=True, timeout=60, check=False, cwd=Path.cwd()
         )
         assert done.stdout.decode().split() == [expected, expected], done.stderr.decode()
+
+
+def test_a_process_that_measures_holds_to_the_list_of_its_order(tmp_path: Path) -> None:
+    """A name may mean another address by the time that it is connected to: it is not reached there."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        options = {"url": url, "model": "m", "num_requests": 1, "timeout": "1s"}
+        order = Order(run_id="r", kind="run", options=options, folder=str(tmp_path), allowed_hosts=["gpu1.example"])
+        assert carried_out(order).returncode == 0
+        listener.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+    outcome = load_outcome(tmp_path)
+    assert outcome is not None
+    assert outcome.exit_code == ExitCode.TARGET_FAILED
+
+
+async def test_a_receivers_name_that_means_another_address_by_then(make: Make, receiver: Receiver) -> None:
+    """It is looked at again before each message: to a metadata service nothing is sent."""
+    services = make(webhook_host=["loopback"], allow_env=["HOOK_SECRET"])
+    courier = courier_of(services, lambda _host, _port: [ip_address("169.254.169.254")])
+    async with client_of(services) as client:
+        named = receiver.url.replace("127.0.0.1", "localhost")
+        made = (await client.post("/v1/webhooks", json=hook(named, "run.cancelled"))).json()
+        run_id = (await client.post("/v1/runs", json=a_run())).json()["id"]
+        await client.post(f"/v1/runs/{run_id}/cancel")
+        await deliver(courier)
+        (delivery,) = (await client.get(f"/v1/webhooks/{made['id']}/deliveries")).json()["items"]
+    assert (delivery["state"], delivery["last_error"]) == ("waiting", "the receiver's address is not allowed")
+    assert receiver.got == []
 
 
 def _nested(depth: int) -> bytes:

@@ -183,6 +183,17 @@ async def test_a_clock_that_is_set_forward_and_back(
     assert len((await client.get("/v1/runs")).json()["items"]) == 2
 
 
+async def test_a_clock_that_was_set_back_while_nobody_was_there(make: Make, clock: StillClock) -> None:
+    """What was planned a year ahead is planned anew at the start, by the clock as it is now."""
+    clock.set("2027-03-02T12:00:00")
+    async with client_of(make()) as client:
+        made = await make_schedule(client)
+        assert made["next_at"] == "2027-03-02T13:00:00.000Z"
+        clock.set("2026-03-02T12:00:00")
+        make().scheduler.turn()
+        assert (await client.get(f"/v1/schedules/{made['id']}")).json()["next_at"] == "2026-03-02T13:00:00.000Z"
+
+
 async def test_one_that_cannot_be_fired_holds_up_no_other(
     client: httpx2.AsyncClient, services: Services, clock: StillClock
 ) -> None:

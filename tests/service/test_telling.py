@@ -14,7 +14,8 @@ from loadgen.core.stats.histogram import Exemplar, Histogram
 from loadgen.service.child.interval import Intervals
 from loadgen.service.child.telling import Teller
 from loadgen.service.jobs.exposition import decode_families, encode_families, merged
-from loadgen.service.jobs.order import Outcome, begin, has_begun, load_outcome, save_outcome
+from loadgen.service.jobs.order import Order, Outcome, begin, has_begun, load_outcome, save_outcome
+from tests.service.ordering import carried_out
 
 
 def histogram(*values: float) -> Histogram:
@@ -107,3 +108,13 @@ def test_an_order_is_begun_once(tmp_path: Path) -> None:
     assert load_outcome(folder) is None
     save_outcome(folder, Outcome(exit_code=3, valid=False))
     assert load_outcome(folder) == Outcome(exit_code=3, valid=False)
+
+
+def test_an_order_that_another_process_began_on_is_left_alone(tmp_path: Path) -> None:
+    """Whoever gave it twice: the process ends, and nothing is sent or written."""
+    options = {"url": "http://127.0.0.1:9", "num_requests": 1}
+    order = Order(run_id="r", kind="run", options=options, folder=str(tmp_path), allowed_hosts=["loopback"])
+    assert begin(tmp_path)
+    done = carried_out(order)
+    assert (done.returncode, done.stdout) == (0, b""), done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["started"]

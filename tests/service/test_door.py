@@ -1,6 +1,7 @@
 """Who is let in: keys and their scopes, sessions of browsers, forged requests, guessing."""
 
 import asyncio
+import re
 import threading
 from pathlib import Path
 
@@ -62,6 +63,41 @@ async def test_a_scope_is_all_that_a_key_may(client: httpx2.AsyncClient, scope: 
     assert {answer.status_code for answer in answers.values()} <= {200, 202, 403}
 
 
+OPEN = {"get /healthz", "get /readyz", "post /v1/session"}
+"""For whoever has no key; a session is opened with one."""
+TO_RUN = {
+    *("post /v1/runs", "post /v1/runs/check", "post /v1/runs/{run_id}/cancel", "post /v1/experiments"),
+    *("post /v1/schedules", "put /v1/schedules/{schedule_id}", "delete /v1/schedules/{schedule_id}"),
+    *(f"post /v1/schedules/{{schedule_id}}/{act}" for act in ("pause", "resume", "run")),
+    *("post /v1/baselines", "delete /v1/baselines/{baseline_id}"),
+}
+TO_RULE = {
+    *("get /v1/keys", "post /v1/keys", "delete /v1/keys/{key_id}", "get /v1/audit", "get /v1/export"),
+    *("post /v1/import", "get /v1/webhooks", "post /v1/webhooks", "get /v1/webhooks/{webhook_id}"),
+    *("patch /v1/webhooks/{webhook_id}", "delete /v1/webhooks/{webhook_id}"),
+    "get /v1/webhooks/{webhook_id}/deliveries",
+}
+
+
+async def test_every_operation_asks_for_its_scope(client: httpx2.AsyncClient) -> None:
+    """Nobody gets in without a key, and what is in neither list is for readers, as a new operation would be."""
+    paths = (await client.get("/v1/openapi.json")).json()["paths"]
+    operations = {f"{method} {path}" for path, found in paths.items() for method in found}
+    _, admin = await make_key(client)
+    keys = {scope: (await make_key_as(client, admin, scope))[1] for scope in ("read", "run", "admin")}
+    for operation in sorted(operations - OPEN):
+        method, path = operation.split()
+        url, body = re.sub(r"{\w+}", "none", path), {} if method in ("post", "put", "patch") else None
+        assert (await client.request(method, url, json=body)).status_code == 401, operation
+        refused = {
+            scope
+            for scope, key in keys.items()
+            if (await client.request(method, url, json=body, headers=key)).status_code in (401, 403)
+        }
+        lacking = {"read", "run"} if operation in TO_RULE else {"read"} if operation in TO_RUN else set()
+        assert refused == lacking, operation
+
+
 async def test_a_key_is_seen_once_and_kept_as_a_digest(client: httpx2.AsyncClient, services: Services) -> None:
     """Neither lists nor the database nor the audit log hold it."""
     _, admin = await make_key(client)
@@ -114,30 +150,6 @@ async def test_a_schedule_is_no_way_around_a_keys_limits(
     assert (at_once.status_code, at_once.json()["time_limit_s"]) == (202, 60)
 
 
-async def test_a_limited_key_resumes_what_it_may_ask_for_itself(client: httpx2.AsyncClient) -> None:
-    """Of load and of time; else it is told what it would be told if it made that schedule."""
-    _, admin = await make_key(client)
-    _, small = await make_key_as(client, admin, "run", limits={"concurrency": 4, "run_time_s": 60})
-    requests = {
-        "wide": a_run(concurrency=5),
-        "long": {**a_run(), "time_limit_s": 61},
-        "endless": a_run(),
-        "small": {**a_run(), "time_limit_s": 60},
-    }
-    told = {}
-    for name, request in requests.items():
-        body = {"name": name, "cron": "0 * * * *", "request": request, "paused": True}
-        made = (await client.post("/v1/schedules", headers=admin, json=body)).json()
-        resumed = await client.post(f"/v1/schedules/{made['id']}/resume", headers=small)
-        assert (await client.get(f"/v1/schedules/{made['id']}", headers=admin)).json()["paused"] is (name != "small")
-        told[name] = resumed.status_code
-        if name in ("wide", "long"):
-            again = {**body, "name": f"{name} again"}
-            assert resumed.json() == (await client.post("/v1/schedules", headers=small, json=again)).json()
-        assert (await client.post(f"/v1/schedules/{made['id']}/resume", headers=admin)).status_code == 200
-    assert told == {"wide": 403, "long": 403, "endless": 403, "small": 200}
-
-
 async def test_guessing_is_slowed_down(client: httpx2.AsyncClient, clock: StillClock) -> None:
     """After so many wrong keys an address has to wait, for a right one too; a minute later it may try again."""
     _, admin = await make_key(client)
@@ -182,17 +194,22 @@ async def test_a_session_of_a_browser(client: httpx2.AsyncClient) -> None:
     assert (await client.get("/v1/runs")).status_code == 200
     assert (await client.post("/v1/runs", json=a_run())).status_code == 403
     assert (await client.post("/v1/runs", json=a_run(), headers={"X-CSRF-Token": "0" * 64})).status_code == 403
+    for method, path in (("PUT", "/v1/schedules/none"), ("DELETE", "/v1/keys/none")):
+        assert (await client.request(method, path)).status_code == 403, method
     assert (await client.post("/v1/runs", json=a_run(), headers={"X-CSRF-Token": csrf})).status_code == 202
     assert (await client.get("/v1/session")).json()["csrf"] == csrf
 
 
-async def test_the_cookie_is_kept_from_scripts_and_other_sites(client: httpx2.AsyncClient) -> None:
-    """HttpOnly and SameSite=Strict."""
-    _, admin = await make_key(client)
-    opened = await client.post("/v1/session", json={"key": admin["Authorization"].removeprefix("Bearer ")})
-    cookie = opened.headers["set-cookie"].lower()
+@pytest.mark.parametrize("secure", [False, True])
+async def test_the_cookie_is_kept_from_scripts_and_other_sites(make: Make, secure: bool) -> None:
+    """HttpOnly and SameSite=Strict; where a proxy speaks HTTPS, it never goes over a connection without it."""
+    async with client_of(make(secure_cookies=secure)) as client:
+        _, admin = await make_key(client)
+        opened = await client.post("/v1/session", json={"key": admin["Authorization"].removeprefix("Bearer ")})
+    cookie = opened.headers["set-cookie"].lower().split("; ")
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
+    assert ("secure" in cookie) is secure
 
 
 async def test_a_session_ends(client: httpx2.AsyncClient, clock: StillClock, services: Services) -> None:
@@ -206,6 +223,11 @@ async def test_a_session_ends(client: httpx2.AsyncClient, clock: StillClock, ser
         assert (await thief.get("/v1/runs", headers=stolen)).status_code == 401
     await client.post("/v1/session", json={"key": admin["Authorization"].removeprefix("Bearer ")})
     clock.move(LASTS_S + 1)
+    assert (await client.get("/v1/runs")).status_code == 401
+    key_id, key = await make_key_as(client, admin, "read")
+    await client.post("/v1/session", json={"key": key["Authorization"].removeprefix("Bearer ")})
+    assert (await client.get("/v1/runs")).status_code == 200
+    assert (await client.delete(f"/v1/keys/{key_id}", headers=admin)).status_code == 204
     assert (await client.get("/v1/runs")).status_code == 401
 
 

@@ -49,6 +49,32 @@ async def test_files_go_after_their_time_and_figures_stay(
     assert (await client.get(f"/v1/runs/{young}/files")).json()["items"]
 
 
+async def test_a_calendar_that_is_set_ahead_removes_nothing(
+    client: httpx2.AsyncClient, services: Services, nursery: Nursery, clock: StillClock
+) -> None:
+    """Of five hours one must have lived through five, whatever the calendar says meanwhile, at a new start as well."""
+
+    def retention() -> Retention:
+        return Retention(services.database, clock, services.runs.folder, 5 * 3600.0)
+
+    run_id = await complete(client, services, nursery)
+    first = retention()
+    for _ in range(2):
+        first.turn()
+        clock.move(EVERY_S)
+    clock.set("2027-03-02T12:00:00")
+    for each in (first, retention()):
+        each.turn()
+        assert (services.runs.folder / run_id).is_dir()
+    for _ in range(2):
+        clock.move(EVERY_S)
+        first.turn()
+        assert (services.runs.folder / run_id).is_dir()
+    clock.move(EVERY_S)
+    first.turn()
+    assert not (services.runs.folder / run_id).exists()
+
+
 async def test_everything_moves_to_another_service(
     client: httpx2.AsyncClient, services: Services, nursery: Nursery, make: Make, tmp_path: Path
 ) -> None:

@@ -236,6 +236,9 @@ sessions = Table(
     _unix_ms("expires_unix_ms", nullable=False),
 )
 
+lived = Table("lived", METADATA, Column("hour", BigInteger, primary_key=True, autoincrement=False))
+"""Hours since 1970 in which a service was there: what calendars show that nobody lived through is not among them."""
+
 audit = Table(
     "audit",
     METADATA,

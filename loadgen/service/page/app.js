@@ -60,10 +60,12 @@ const drawBar = (path) => {
     document.getElementById("pages"),
     shown.map(([address, title]) => el("a", { href: address, "aria-current": current(address) }, title)),
   );
+  // Where the bar is wider than its window, the page that is shown is in sight.
+  document.querySelector("#pages [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center", behavior: "instant" });
   const who = session();
   fill(
     document.getElementById("who"),
-    who !== null && !who.open && [el("span", { class: "name" }, el("bdi", {}, who.name)), button("Sign out", leave)],
+    who !== null && !who.open && [el("span", { class: "name" }, "Key ", el("bdi", {}, who.name)), button("Sign out", leave)],
     who !== null && who.open && el("span", { class: "name" }, "no key needed here"),
   );
 };

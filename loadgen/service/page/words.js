@@ -2,6 +2,7 @@
 
 import { el, foreign, link, tag } from "/page/elements.js";
 import { counted, DASH, level, milliseconds, number } from "/page/format.js";
+import { session } from "/page/session.js";
 
 export const STATES = ["queued", "starting", "running", "finishing", "completed", "failed", "cancelled", "interrupted"];
 export const ACTIVE = ["queued", "starting", "running", "finishing"];
@@ -35,8 +36,12 @@ export const reason = (run) => REASONS[run.reason] ?? null;
 /** What people call a run. */
 export const title = (run) => (run.name === null ? run.id : run.name);
 
-/** Who asked for something. */
-export const asker = (name) => (name === "open" ? "this machine" : foreign(name));
+/** Who asked for something: a key, by its name where it is the reader's own. */
+export const asker = (id) => {
+  if (id === "open") return "this machine";
+  const mine = session();
+  return ["key ", foreign(mine?.id === id ? mine.name : id)];
+};
 
 export const runLink = (run) => link(`/runs/${run.id}`, foreign(title(run)));
 

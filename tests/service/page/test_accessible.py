@@ -53,6 +53,19 @@ def test_every_page_is_for_everybody(chromium: Browser, service: Served, seeded:
             page.set_viewport_size({"width": 1280, "height": 900})
 
 
+def test_a_telephone_has_the_page_in_the_bar_and_whole_dates(
+    chromium: Browser, service: Served, seeded: dict[str, str]
+) -> None:
+    """The bar is moved to where one is, and tables scroll rather than breaking what they hold into many lines."""
+    with Visitor.of(chromium, service.url, width=360) as visitor:
+        for address, heading in (("/audit", "Audit"), ("/schedules", "Schedules")):
+            page = visitor.goto(address, heading)
+            expect(page.locator("#pages [aria-current]")).to_be_in_viewport(ratio=1)
+        row = page.locator("tbody tr").first.bounding_box()
+        assert row is not None
+        assert row["height"] < 80
+
+
 def test_signing_in_is_no_harder(chromium: Browser, keyed: Served, axe: str) -> None:
     """The page that asks for a key keeps the same rules."""
     with Visitor.of(chromium, keyed.url) as visitor:

@@ -270,6 +270,28 @@ def test_keys_let_in_and_keep_out(chromium: Browser, keyed: Served) -> None:
         visitor.sees("Sign in")
 
 
+def test_who_made_something_is_told_by_the_name_of_the_key(chromium: Browser, keyed: Served) -> None:
+    """In the bar, too. Clocks that are the reader's stand once, limits are as they were set, nothing to compare is told."""
+    request = {"kind": "run", "target": {"url": "http://127.0.0.1:9"}, "options": {"num_requests": 1}}
+    made = {"name": "nightly", "cron": "30 2 * * *", "time_zone": "Europe/Berlin", "request": request}
+    keyed.api("POST", "/v1/schedules", made)
+    keyed.api("POST", "/v1/keys", {"name": "nights", "scope": "run", "limits": {"concurrency": 64, "rate_rps": 50}})
+    with Visitor.of(chromium, keyed.url) as visitor:
+        page = visitor.goto("/schedules", "Sign in")
+        page.get_by_label("Key").fill(KEY)
+        page.get_by_role("button", name="Sign in").click()
+        visitor.sees("Schedules")
+        expect(page.get_by_text("Key of the settings")).to_be_visible()
+        expect(page.get_by_role("columnheader", name="Next", exact=True)).to_be_visible()
+        expect(page.get_by_role("columnheader", name="Next, its time")).to_have_count(0)
+        page.get_by_role("link", name="nightly").click()
+        expect(page.get_by_text("by key of the settings")).to_be_visible()
+        page.get_by_role("link", name="Keys").click()
+        expect(page.get_by_role("cell", name="64 in flight, 50 requests/s")).to_be_visible()
+        page.get_by_role("link", name="Compare").click()
+        expect(page.get_by_text("No run is completed yet that could be compared.")).to_be_visible()
+
+
 def test_a_sign_in_never_leads_to_another_host(chromium: Browser, keyed: Served) -> None:
     """Whatever a link says that one should come back to."""
     with Visitor.of(chromium, keyed.url) as visitor:

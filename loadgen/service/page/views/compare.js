@@ -7,6 +7,7 @@ import { time } from "/page/format.js";
 import { gatesOf, ratios } from "/page/ratios.js";
 import { overlaid } from "/page/overlay.js";
 import { go } from "/page/router.js";
+import { may } from "/page/session.js";
 import { result, runLink, stateTags, target, title } from "/page/words.js";
 
 const MOST_LISTED = 25;
@@ -60,7 +61,7 @@ const legend = (runs, gates) => {
     { title: "State", text: true },
     { title: "Server", text: true },
     { title: "Result", text: true },
-    { label: "Actions", text: true },
+    { label: "Actions" },
   ];
   return table("Compared runs", columns, rows);
 };
@@ -100,7 +101,10 @@ const picker = async (chosen, signal) => {
   const fits = (run) =>
     run.kind !== "capacity" && !run.files_removed && (kinds.size === 0 || kinds.has(run.kind === "experiment" ? "experiment" : "run"));
   const open = items.filter((run) => fits(run) && !chosen.some((each) => each.id === run.id)).slice(0, MOST_LISTED);
-  if (open.length === 0) return empty("There is no other run to compare.", link("/runs/new", "Start one"));
+  if (open.length === 0) {
+    const words = chosen.length === 0 ? "No run is completed yet that could be compared." : "There is no other run to compare.";
+    return empty(words, may("run") && link("/runs/new", "Start one"));
+  }
   const ids = chosen.map((run) => run.id);
   const rows = open.map((run) => [
     runLink(run),

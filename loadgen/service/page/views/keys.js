@@ -2,7 +2,7 @@
 
 import { get, post, remove } from "/page/api.js";
 import { button, confirm, el, empty, fill, foreign, heading, link, section, table, tag } from "/page/elements.js";
-import { DASH, number, span, time } from "/page/format.js";
+import { DASH, level, span, time } from "/page/format.js";
 import { Form, FieldErrors } from "/page/form.js";
 import { show as showAgain, signInAddress } from "/page/router.js";
 import { shownOnce } from "/page/secret.js";
@@ -36,8 +36,8 @@ const standing = (key) => {
 
 const limitsOf = ({ limits }) =>
   [
-    limits.concurrency && `${number(limits.concurrency)} in flight`,
-    limits.rate_rps && `${number(limits.rate_rps)} requests/s`,
+    limits.concurrency && `${level(limits.concurrency)} in flight`,
+    limits.rate_rps && `${level(limits.rate_rps)} requests/s`,
     limits.run_time_s && span(limits.run_time_s),
   ]
     .filter(Boolean)

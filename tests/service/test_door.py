@@ -150,6 +150,30 @@ async def test_a_schedule_is_no_way_around_a_keys_limits(
     assert (at_once.status_code, at_once.json()["time_limit_s"]) == (202, 60)
 
 
+async def test_a_limited_key_resumes_what_it_may_ask_for_itself(client: httpx2.AsyncClient) -> None:
+    """Of load and of time; else it is told what it would be told if it made that schedule."""
+    _, admin = await make_key(client)
+    _, small = await make_key_as(client, admin, "run", limits={"concurrency": 4, "run_time_s": 60})
+    requests = {
+        "wide": a_run(concurrency=5),
+        "long": {**a_run(), "time_limit_s": 61},
+        "endless": a_run(),
+        "small": {**a_run(), "time_limit_s": 60},
+    }
+    told = {}
+    for name, request in requests.items():
+        body = {"name": name, "cron": "0 * * * *", "request": request, "paused": True}
+        made = (await client.post("/v1/schedules", headers=admin, json=body)).json()
+        resumed = await client.post(f"/v1/schedules/{made['id']}/resume", headers=small)
+        assert (await client.get(f"/v1/schedules/{made['id']}", headers=admin)).json()["paused"] is (name != "small")
+        told[name] = resumed.status_code
+        if name in ("wide", "long"):
+            again = {**body, "name": f"{name} again"}
+            assert resumed.json() == (await client.post("/v1/schedules", headers=small, json=again)).json()
+        assert (await client.post(f"/v1/schedules/{made['id']}/resume", headers=admin)).status_code == 200
+    assert told == {"wide": 403, "long": 403, "endless": 403, "small": 200}
+
+
 async def test_guessing_is_slowed_down(client: httpx2.AsyncClient, clock: StillClock) -> None:
     """After so many wrong keys an address has to wait, for a right one too; a minute later it may try again."""
     _, admin = await make_key(client)

@@ -2,7 +2,7 @@
 
 from typing import Literal, Self
 
-from pydantic import model_validator
+from pydantic import AliasChoices, model_validator
 
 from loadgen.core.analysis.ladder import ATTAINMENT
 from loadgen.core.schedule.arrivals import HIGHEST_RATE_RPS, LOWEST_RATE_RPS
@@ -20,7 +20,15 @@ class CapacityOptions(LoopOptions):
         metavar="concurrency|request-rate",
     )
     start: float = option(1.0, "First level.", panel="Load", metavar="X", gt=0)
-    most: float = option(512.0, "Highest level.", panel="Load", metavar="X", flags=("--max",), gt=0)
+    most: float = option(
+        512.0,
+        "Highest level.",
+        panel="Load",
+        metavar="X",
+        flags=("--max",),
+        validation_alias=AliasChoices("max", "most"),  # requests to the service name it as the command line does
+        gt=0,
+    )
     precision: float = option(
         0.1,
         "The search ends when the level that fails is at most this share above the one that passes.",

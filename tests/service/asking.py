@@ -9,7 +9,7 @@ from tests.service.conftest import a_run
 CAPACITY = {
     "kind": "capacity",
     "target": {"url": "http://127.0.0.1:8000"},
-    "options": {"slo": "ttft=500ms", "most": 256},
+    "options": {"slo": "ttft=500ms", "max": 256},
 }
 """A capacity test."""
 

@@ -75,7 +75,7 @@ def test_a_sweep(house: House, target: ChildServer) -> None:
 
 def test_a_capacity(house: House, target: ChildServer) -> None:
     """It becomes a point of the history, and a metric that stays."""
-    options = {**SMALL, "slo": "ttft=30s", "slo_attainment": 0.5, "most": 2, "settle": 0, "allow_invalid": True}
+    options = {**SMALL, "slo": "ttft=30s", "slo_attainment": 0.5, "max": 2, "settle": 0, "allow_invalid": True}
     run = done(house, {"kind": "capacity", "target": {"url": target.url}, "options": options})
     assert run["state"] == "completed", run
     assert run["result"]["level"] == 2

@@ -2,7 +2,9 @@
 
 import httpx2
 import pytest
+import typer
 
+from loadgen.cli.app import build_app
 from loadgen.service.idempotency import REMEMBERED_MS
 from loadgen.service.services import Services
 from tests.service.conftest import Make, a_run, client_of
@@ -200,3 +202,22 @@ async def test_bodies_have_a_limit_and_are_json(client: httpx2.AsyncClient) -> N
 
 def _ids(text: str) -> list[int]:
     return [int(line.removeprefix("id: ")) for line in text.splitlines() if line.startswith("id: ")]
+
+
+@pytest.mark.parametrize("kind", ["run", "sweep", "capacity"])
+async def test_options_are_named_as_on_the_command_line(client: httpx2.AsyncClient, kind: str) -> None:
+    """Each that is listed is one of the command's, with underscores."""
+    listed = (await client.get(f"/v1/options/{kind}")).json()["json_schema"]["properties"]
+    command = typer.main.get_command(build_app(kind)).commands[kind]  # type: ignore[attr-defined]
+    flags = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
+    assert {"--" + name.replace("_", "-") for name in listed} <= flags
+    assert {option["flag"] for option in listed.values()} <= flags
+
+
+async def test_the_highest_level_of_a_capacity_test(client: httpx2.AsyncClient) -> None:
+    """By the name of the command line, and by the one under which stored requests have it."""
+    body = {"kind": "capacity", "target": {"url": "http://127.0.0.1:8000"}}
+    for name in ("max", "most"):
+        low = await client.post("/v1/runs", json={**body, "options": {"slo": "ttft=1s", "start": 8, name: 4}})
+        assert low.status_code == 422
+        assert low.json()["errors"][0]["detail"] == "start 8 lies above max 4"

@@ -40,9 +40,9 @@ class Limits:
                 yield from self._loop("/options/concurrency", max(options.concurrency or [1]))
                 yield from self._rate("/options/request_rate", max(options.request_rate or [0.0]))
             case CapacityOptions(variable="concurrency"):
-                yield from self._loop("/options/most", options.most)
+                yield from self._loop("/options/max", options.most)
             case CapacityOptions():
-                yield from self._rate("/options/most", options.most)
+                yield from self._rate("/options/max", options.most)
         if options.max_concurrency is not None:
             yield from self._loop("/options/max_concurrency", options.max_concurrency)
 

@@ -22,7 +22,7 @@ export const COMMON = [
 export const SHOWN = {
   run: [["num_requests", "Requests"], ["duration", "Duration"], ...COMMON, ["slo", "Objectives (SLO)"]],
   sweep: [["num_requests", "Requests a level"], ["duration", "Duration of a level"], ...COMMON, ["slo", "Objectives (SLO)"]],
-  capacity: [["start", "First level"], ["most", "Highest level"], ["slo_attainment", "Share that must meet them"], ...COMMON],
+  capacity: [["start", "First level"], ["max", "Highest level"], ["slo_attainment", "Share that must meet them"], ...COMMON],
   experiment: [],
 };
 export const EXPERIMENT = `name: does it pay

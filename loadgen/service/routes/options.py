@@ -8,7 +8,6 @@ from fastapi import APIRouter
 from loadgen.adapters.profiles.files import find_profile, profile_paths, search_path
 from loadgen.core.errors import ConfigError
 from loadgen.options.experiment import ExperimentFile
-from loadgen.options.fields import flag_of
 from loadgen.service.admission.admit import MODELS, NOT_HERE, SETTLED_HERE
 from loadgen.service.routes.common import Parts, Reader, problems
 from loadgen.service.wire.common import Kind
@@ -48,5 +47,5 @@ def _schema(kind: str) -> dict[str, Any]:
     schema["properties"] = {name: value for name, value in schema["properties"].items() if name not in left_out}
     schema["required"] = [name for name in schema.get("required", ()) if name not in left_out]
     for name, value in schema["properties"].items():
-        value["flag"] = flag_of(name, model.model_fields[name])
+        value["flag"] = "--" + name.replace("_", "-")
     return schema

@@ -42,6 +42,7 @@ from loadgen.wiring.experiment_notes import (
 from loadgen.wiring.predict import predicted
 from loadgen.wiring.punctuality import with_lateness
 from loadgen.wiring.speculative_config import speculative_config
+from loadgen.wiring.stored_summary import believable_summary
 
 RESULT_SCHEMA = "loadgen.result/1"
 
@@ -150,7 +151,7 @@ def _new_objectives(manifest: ExperimentManifest) -> Mapping[str, float] | None:
 def _add(
     data: _ArmData, cell: PlannedCell, run: RunFolder, late_s: float | None, objectives: Mapping[str, float] | None
 ) -> None:
-    stored, told = run.load_summary(), run.load_manifest()
+    stored, told = believable_summary(run), run.load_manifest()
     for _ in run.whole_scrapes(stored):  # its figures are in the summary; whether they still have their evidence is not
         pass
     if objectives is not None and objectives != told.slo:

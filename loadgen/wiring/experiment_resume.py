@@ -16,6 +16,7 @@ from loadgen.adapters.store.experiment_folder import (
 from loadgen.core.errors import ConfigError, StoreError
 from loadgen.core.experiment.plan import Plan
 from loadgen.options.experiment import ExperimentFile
+from loadgen.wiring.stored_summary import believable_summary
 
 _JUDGES = ("name", "slo", "slo_attainment", "gates", "price_per_hour", "budget", "allow_unequal")
 _DRIVES = (
@@ -66,7 +67,9 @@ def give_up_damaged(folder: ExperimentFolder, plan: Plan, *, at: str) -> Iterato
         if cell.name not in finished:
             continue
         try:
-            fault = folder.cell(cell).damage()
+            run = folder.cell(cell)
+            fault = run.damage()
+            believable_summary(run)
         except StoreError as error:
             fault = str(error)
         if fault is not None:

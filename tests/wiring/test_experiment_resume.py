@@ -1,5 +1,6 @@
 """Experiments that are gone on with: after a kill, over damaged cells, and by a file that was changed."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -21,8 +22,9 @@ pytestmark = pytest.mark.slow
 
 
 def test_damaged_cells_are_measured_again(tmp_path: Path) -> None:
-    """Finished cells whose records were cut, whose samples of the server are none, are fewer or are gone, or whose runs
-    are another's: a report says which and how to go on; a resume sets them aside, says so, and measures them anew."""
+    """Finished cells whose records were cut, whose samples of the server are none, are fewer or are gone, whose summary
+    holds what cannot be, or whose runs are another's: a report says which and how to go on; a resume sets them aside,
+    says so, and measures them anew."""
     path = experiment_file(tmp_path, {"baseline": little(f"busy={tmp_path / 'busy'}"), "other": little()})
     whole = run(path)
     cells = whole.folder.path / CELLS
@@ -44,14 +46,22 @@ def test_damaged_cells_are_measured_again(tmp_path: Path) -> None:
     scrapes.write_bytes(b"garbage")
     shutil.rmtree(cells / "r1-other" / "c1")
     shutil.copytree(cells / "r1-baseline" / "c2", cells / "r1-other" / "c1")
+    edited = cells / "r1-other" / "c2" / "summary.json"
+    edited.write_text(re.sub(r'("requests_per_s":) [\d.]+', r"\1 -1", edited.read_text(), count=1))
 
     watcher = Watcher()
     resumed = run(path, resume=whole.folder.path, watcher=watcher)
     said = [line for line in watcher.lines if "is set aside and run again" in line]
-    assert [line.partition(" ")[0] for line in said] == ["r1-baseline/c1", "r1-baseline/c2", "r1-other/c1"]
+    assert [line.partition(" ")[0] for line in said] == [
+        "r1-baseline/c1",
+        "r1-baseline/c2",
+        "r1-other/c1",
+        "r1-other/c2",
+    ]
     assert "records.jsonl.zst: expected records of 4 measured requests, as the summary says, found" in said[0]
     assert "server.jsonl.zst: expected zstd-compressed JSON lines" in said[1]
     assert "labels.arm: expected 'other', whose folder it is in, found 'baseline'" in said[2]
+    assert "summary.json: field throughput.requests_per_s: expected a number of 0" in said[3]
     assert (resumed.code, states(resumed)) == (whole.code, states(whole))
     assert (cells / "r1-baseline" / "c1.unfinished-1" / "summary.json").is_file()
     (comparison,) = experiment_result(resumed.folder.path).ladders

@@ -12,7 +12,7 @@ _SHOWN_CHARACTERS = 40
 
 
 class ImpossibleFigureError(ValueError):
-    """A number that no measurement can have come to; `keys` lead to its field."""
+    """What no measurement can have come to; `keys` lead to its field."""
 
     def __init__(self, keys: tuple[str | int, ...], expected: str, found: Any) -> None:
         text = (

@@ -151,6 +151,26 @@ def test_the_audit_log_names_keys(chromium: Browser, keyed: Served, axe: str) ->
         expect(page.get_by_text("This key may not do that")).to_be_visible()
 
 
+def test_a_refusal_of_a_button_is_said_on_the_page(chromium: Browser, keyed: Served, axe: str) -> None:
+    """Whoever may not resume a schedule reads why, and sees it paused as before."""
+    limited = {"name": "small", "scope": "run", "limits": {"concurrency": 4}}
+    key = keyed.api("POST", "/v1/keys", limited)["key"]
+    options = {"num_requests": 10, "concurrency": 8}
+    request = {"kind": "run", "target": {"url": "http://127.0.0.1:9"}, "options": options}
+    wanted = {"name": "nightly", "cron": "30 2 * * *", "request": request, "paused": True}
+    made = keyed.api("POST", "/v1/schedules", wanted)
+    with Visitor.of(chromium, keyed.url) as visitor:
+        page = visitor.goto(f"/schedules/{made['id']}", "Sign in")
+        page.get_by_label("Key").fill(key)
+        page.get_by_role("button", name="Sign in").click()
+        visitor.sees("nightly")
+        visitor.expected = {"403"}
+        page.get_by_role("button", name="Resume").click()
+        expect(page.get_by_role("alert")).to_contain_text("at most 4 requests in flight are allowed")
+        expect(page.get_by_role("button", name="Resume")).to_be_visible()
+        assert broken_rules(page, axe) == []
+
+
 def test_an_address_that_is_none_leads_home(visitor: Visitor, axe: str) -> None:
     """In the style of the page, with its bar, its heading in focus, and a way to the runs."""
     visitor.expected = {"404"}

@@ -1,6 +1,8 @@
 """What the transport tests share: a transport for the length of a test, and one exchange on it."""
 
+import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -65,3 +67,19 @@ def text(inbox: Inbox) -> bytes:
 def open_descriptors() -> int:
     """How many descriptors this process has open."""
     return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def until(condition) -> None:
+    """Waits, at most 5 s, for something that another thread or the network brings about."""
+    for _ in range(500):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("did not come about in 5 s")
+
+
+def block_loop(s: float, *, until=lambda: True) -> None:
+    """What a busy client does to its event loop: nothing else runs for so long, and again until something is so."""
+    time.sleep(s)
+    while not until():
+        time.sleep(s)

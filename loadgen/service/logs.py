@@ -34,3 +34,5 @@ def set_up_logs(level: str) -> None:
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.getLogger("alembic").setLevel(logging.WARNING)
+    # It logs whole URLs, and that of a webhook's receiver may be all that lets somebody write there.
+    logging.getLogger("httpx2").setLevel(logging.WARNING)

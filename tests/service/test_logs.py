@@ -3,7 +3,10 @@
 import json
 import logging
 
-from loadgen.service.logs import JsonLines
+import httpx2
+import pytest
+
+from loadgen.service.logs import JsonLines, set_up_logs
 
 
 def test_a_line_is_one_object_without_secrets() -> None:
@@ -22,3 +25,21 @@ def test_a_line_is_one_object_without_secrets() -> None:
     assert line["message"].startswith("a\nb")
     for secret in ("abcdefgh12345678", "hunter2secret", "sk-abc123def456ghi789", "hidden"):
         assert secret not in text
+
+
+def test_the_url_of_a_receiver_is_not_logged(capfd: pytest.CaptureFixture[str]) -> None:
+    """What is sent over HTTP leaves no line, since a URL may be a secret as a whole; others do."""
+    root = logging.getLogger()
+    before = (root.handlers[:], root.level)
+    try:
+        set_up_logs("info")
+        answering = httpx2.MockTransport(lambda _: httpx2.Response(200))
+        with httpx2.Client(transport=answering) as client:
+            client.post("https://hooks.example.org/services/T0/B0/tell-nobody")
+        logging.getLogger("loadgen.service").info("told")
+    finally:
+        root.handlers[:] = before[0]
+        root.setLevel(before[1])
+    lines = capfd.readouterr().err
+    assert '"told"' in lines
+    assert "tell-nobody" not in lines

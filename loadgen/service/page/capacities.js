@@ -29,7 +29,7 @@ export const changeTag = (point) => tag(...(CHANGES[point.verdict] ?? [point.ver
 
 /** How far from what was expected, in words. */
 export const changeText = (point) => {
-  if (point.expected === null) return `Held against ${point.compared_with} tests before it; 4 are needed.`;
+  if (point.expected === null) return `Tests before it: ${point.compared_with}; 4 are needed to tell a change.`;
   const lies = `${level(point.expected)} was expected, ${number(point.expected_low)} to ${number(point.expected_high)} without a change`;
   const ratio = point.ratio === null ? "" : `; this is ${number(point.ratio)} times that`;
   return `Of ${point.compared_with} tests before it: ${lies}${ratio}.`;

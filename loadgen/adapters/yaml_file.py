@@ -28,6 +28,7 @@ _MOST_BYTES = 2**20
 _MOST_VALUES = 100_000
 """In a file with its aliases written out: a few lines of them can stand for more than any memory holds."""
 _MOST_DIGITS = 64
+_MOST_PROBLEMS = 20
 _SHOWN_CHARACTERS = 200
 
 
@@ -128,7 +129,8 @@ def validated(file: YamlFile, model: type[ModelT], *, context: Mapping[str, Any]
     """The file's values as a model.
 
     Raises ConfigError that names file, line and field, and what was expected there: a line for each problem, in the
-    order of the file. What only a file without misspelt fields would show is among them.
+    order of the file, and beyond twenty how many more. What only a file without misspelt fields would show is among
+    them.
     """
     try:
         return model.model_validate(file.values, context=context)
@@ -143,7 +145,10 @@ def validated(file: YamlFile, model: type[ModelT], *, context: Mapping[str, Any]
         except ValidationError as error:
             problems += [(problem, respelt) for problem in error.errors(include_url=False)]
     told = sorted((_explained(problem, written, model) for problem, written in problems), key=itemgetter(0))
-    raise ConfigError("\n".join(dict.fromkeys(text for _, text in told)))
+    texts = list(dict.fromkeys(text for _, text in told))
+    if (more := len(texts) - _MOST_PROBLEMS) > 0:
+        texts[_MOST_PROBLEMS:] = [f"{file.path}: and {more} more"]
+    raise ConfigError("\n".join(texts))
 
 
 def _respelt(file: YamlFile, model: type[BaseModel], misspelt: Sequence[ErrorDetails]) -> YamlFile:

@@ -190,15 +190,3 @@ def test_of_very_many_mistakes_the_first_twenty_are_told(tmp_path: Path) -> None
         assert len(lines) == 20 + len(more)
         assert all(f"load.concurrency.{item}: " in line for item, line in enumerate(lines[:20]))
         assert lines[20:] == more
-
-
-def test_of_very_many_mistakes_the_first_twenty_are_told(tmp_path: Path) -> None:
-    """And how many more there are; twenty are told whole."""
-    for wrong, more in ((20, []), (1000, [f"{tmp_path / 'mine.yaml'}: and 980 more"])):
-        items = ", ".join(f"x{item}" for item in range(wrong))
-        with pytest.raises(ConfigError) as error:
-            experiment(WHOLE.replace("concurrency: [1, 8]", f"concurrency: [{items}]"), tmp_path)
-        lines = str(error.value).splitlines()
-        assert len(lines) == 20 + len(more)
-        assert all(f"load.concurrency.{item}: " in line for item, line in enumerate(lines[:20]))
-        assert lines[20:] == more

@@ -2,7 +2,8 @@
 
 import pytest
 
-from loadgen.sim.server.tensorrt_llm import KEPT_ITERATIONS, TensorrtLlmDialect
+from loadgen.sim.server.tensorrt_llm import TensorrtLlmDialect
+from loadgen.sim.server.tensorrt_llm_statistics import KEPT_ITERATIONS
 from tests.sim.server.driven import STEP_S, Driven, asked, decoded, events, output
 
 

@@ -21,7 +21,7 @@ from loadgen.core.units import duration_text
 from loadgen.options.doctor import DoctorOptions
 from loadgen.report import text_parts
 from loadgen.report.words import printable
-from loadgen.sim.self_check import Check, Value
+from loadgen.sim.check import Check, Value
 from loadgen.wiring.doctor import Examination, examine
 
 DOCTOR_SCHEMA = "loadgen.doctor/1"

@@ -8,9 +8,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -30,9 +28,9 @@ from loadgen.core.request import (
 from loadgen.core.run import Load, LoadMode
 from loadgen.engine.ports import Timeouts, Transport
 from loadgen.engine.runner import Run, RunSettings
+from loadgen.sim.check import Check, at_most, equal, ought_to_reach
 from loadgen.sim.truth import TruthEntry, TruthServer
 
-Value = float | int | str | bool | None
 TransportFactory = Callable[[MonotonicClock, Timeouts], Transport]
 
 _REQUESTS, _WARMUP, _RATE_RPS = 170, 10, 80.0
@@ -42,41 +40,6 @@ _SCRIPTED_TOKENS, _SCRIPTED = 8, {"ttft_ms": 40, "gap_ms": 10}
 _AS_SENT = "as sent"
 _SHAPE_DELAY_S = 0.025  # a role or a comment comes 33 ms or more before the first token
 _IDLE_S = 0.4
-_SLEEPS, _SLEEP_NS = 100, 3_000_000
-_LEAST_DESCRIPTORS, _LEAST_PORTS = 4096, 10_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One thing that was looked at. `relation` says how `value` must stand to `limit`; without a limit it is told only.
-
-    A check that is not `required` is advice: it fails nothing.
-    """
-
-    name: str
-    ok: bool
-    value: Value
-    limit: Value = None
-    relation: str = "equal"
-    required: bool = True
-    advice: str | None = None
-
-
-def at_most(name: str, value: float | None, limit: float, *, advice: str) -> Check:
-    """A figure that must be there and must not exceed a limit."""
-    ok = value is not None and value <= limit
-    return Check(name=name, ok=ok, value=value, limit=limit, relation="at_most", advice=advice)
-
-
-def ought_to_reach(name: str, value: float | None, limit: float, *, advice: str) -> Check:
-    """A figure that had better reach a limit; where it is unknown there is nothing to advise."""
-    ok = value is None or value >= limit
-    return Check(name=name, ok=ok, value=value, limit=limit, relation="at_least", required=False, advice=advice)
-
-
-def equal(name: str, value: Value, limit: Value, *, advice: str | None = None) -> Check:
-    """A figure or a word that must be as expected."""
-    return Check(name=name, ok=value == limit, value=value, limit=limit, advice=advice)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,44 +103,6 @@ FAULTS: dict[str, tuple[_Script, FailureKind]] = {
     "wrong_type": ({"fault": "wrong_type"}, FailureKind.PROTOCOL),
 }
 """What the server does, and the failure kind that a record must then name."""
-
-
-async def check_machine() -> list[Check]:
-    """What this machine gives a client: timer precision, descriptors, ports, cores. Advice, except for the timer."""
-    clock = MonotonicClock()
-    late = []
-    for _ in range(_SLEEPS):
-        due = clock.now_ns() + _SLEEP_NS
-        await clock.sleep_until(due)
-        late.append((clock.now_ns() - due) / 1e9)
-    clock.close()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return [
-        at_most(
-            "machine.timer_late_p99_s",
-            _percentile(late, 99),
-            0.003,
-            advice="something else uses this machine's cores: requests will leave late",
-        ),
-        ought_to_reach(
-            "machine.descriptors",
-            _descriptor_limit(),
-            _LEAST_DESCRIPTORS,
-            advice="raise the hard limit (ulimit -Hn): each connection takes a descriptor",
-        ),
-        ought_to_reach(
-            "machine.local_ports",
-            _local_ports(),
-            _LEAST_PORTS,
-            advice="widen net.ipv4.ip_local_port_range: each connection to one address takes a port",
-        ),
-        ought_to_reach(
-            "machine.cores",
-            cores,
-            2,
-            advice="with one core a server on this machine and the client take turns",
-        ),
-    ]
 
 
 async def check_transport(name: str, make: TransportFactory, truth: TruthServer, limits: Limits) -> list[Check]:
@@ -443,21 +368,3 @@ def _first_failure(pairs: Sequence[_Pair]) -> str | None:
 
 def _percentile(values: Sequence[float], p: float) -> float | None:
     return float(np.percentile(values, p)) if values else None
-
-
-def _descriptor_limit() -> int | None:
-    """Open descriptors that this process may reach; None where there is no such limit."""
-    try:
-        import resource
-    except ImportError:  # not a Unix
-        return None
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return None if hard == resource.RLIM_INFINITY else hard
-
-
-def _local_ports() -> int | None:
-    """Ports for outgoing connections to one address; None where the system does not say."""
-    with suppress(OSError, ValueError):
-        first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
-        return last - first + 1
-    return None

@@ -13,15 +13,9 @@ from loadgen.core.errors import ConfigError, LoadgenError, TargetError
 from loadgen.core.request import Endpoint
 from loadgen.engine.ports import Timeouts, Transport
 from loadgen.options.doctor import DoctorOptions
-from loadgen.sim.self_check import (
-    HTTPX_LIMITS,
-    NATIVE_LIMITS,
-    Check,
-    Limits,
-    TransportFactory,
-    check_machine,
-    check_transport,
-)
+from loadgen.sim.check import Check
+from loadgen.sim.machine import check_machine
+from loadgen.sim.self_check import HTTPX_LIMITS, NATIVE_LIMITS, Limits, TransportFactory, check_transport
 from loadgen.sim.truth import TruthServer, spawn_truth_server
 from loadgen.wiring.target import ask_target, destination_of
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from loadgen.cli.doctor import DOCTOR_SCHEMA, as_json, conclusion, doctor_text, exit_code
-from loadgen.sim.self_check import Check
+from loadgen.sim.check import Check
 from loadgen.sim.truth import spawn_truth_server
 from loadgen.wiring.doctor import Examination
 

@@ -9,17 +9,9 @@ from loadgen.adapters.http.destination import Destination
 from loadgen.adapters.http.native import NativeTransport
 from loadgen.core.record import FailureKind
 from loadgen.engine.ports import Ending, Inbox, Timeouts
-from loadgen.sim.self_check import (
-    FAULTS,
-    NATIVE_LIMITS,
-    SHAPES,
-    Check,
-    at_most,
-    check_machine,
-    check_transport,
-    equal,
-    ought_to_reach,
-)
+from loadgen.sim.check import Check, at_most, equal, ought_to_reach
+from loadgen.sim.machine import check_machine
+from loadgen.sim.self_check import FAULTS, NATIVE_LIMITS, SHAPES, check_transport
 from loadgen.sim.truth import spawn_truth_server
 
 SHIFT_NS = 40_000_000

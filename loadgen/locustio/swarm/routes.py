@@ -47,6 +47,13 @@ def add_routes(
 
     `insist` is for whoever stops a ladder that is stopping already, of which Locust would tell nobody.
     """
+    app.register_blueprint(_pages(state, workers))
+    _add_metrics(app, metrics_url)
+    _have_a_say(app, state, start, insist)
+
+
+def _pages(state: LadderState, workers: Callable[[], list[dict[str, Any]]]) -> Blueprint:
+    """The LLM page, its data, its report and its result."""
     pages = Blueprint("loadgen", __name__, url_prefix=PREFIX)
 
     @pages.get("/")
@@ -90,9 +97,15 @@ def add_routes(
             response.headers["Content-Security-Policy"] = _POLICY
         return response
 
+    return pages
+
+
+def _add_metrics(app: Flask, url_of: Callable[[], str | None]) -> None:
+    """Adds the page for Prometheus of the process that measures."""
+
     @app.get("/metrics")
     def metrics() -> Response:
-        url = metrics_url()
+        url = url_of()
         try:
             if url is None:
                 raise urllib3.exceptions.HTTPError
@@ -101,6 +114,12 @@ def add_routes(
         except urllib3.exceptions.HTTPError:
             return Response("the process that measures is not there\n", 503)
         return Response(answer.data, answer.status, content_type=answer.headers["Content-Type"])
+
+
+def _have_a_say(
+    app: Flask, state: LadderState, start: Callable[[dict[str, str]], str | None], insist: Callable[[], None]
+) -> None:
+    """Has Locust's form start a ladder, its stop button stop one, and its page show one."""
 
     @app.before_request
     def begin() -> Response | None:
@@ -130,5 +149,3 @@ def add_routes(
             stats["extended_stats"] = [{"key": "llm", "data": level_rows(state.rows)}]
             response.set_data(jsonify(stats).get_data())
         return response
-
-    app.register_blueprint(pages)

@@ -23,7 +23,7 @@ from loadgen.core.experiment.time_left import TimeLeft
 from loadgen.options.experiment import ExperimentFile
 from loadgen.wiring.execute import host_facts
 from loadgen.wiring.experiment_notes import change_notes, footing_remarks
-from loadgen.wiring.experiment_plan import planned_over
+from loadgen.wiring.experiment_plan import expected_starts_s, planned_over
 from loadgen.wiring.experiment_report import ExperimentResult
 from loadgen.wiring.experiment_resume import give_up_damaged, resumed
 from loadgen.wiring.experiment_servers import check_servers
@@ -136,7 +136,9 @@ async def run_experiment(
                 folder=folder,
                 workload=workload,
                 display=display,
-                time_left=TimeLeft(estimate=found.estimate),
+                time_left=TimeLeft(
+                    estimate=found.estimate, servers=found.servers, starts_s=expected_starts_s(experiment)
+                ),
                 baseline=_first_served(folder, found.plan),
                 watch=watch,
             )

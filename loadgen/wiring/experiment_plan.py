@@ -151,6 +151,12 @@ def planned_over(workload: Workload, experiment: ExperimentFile) -> PlannedExper
     )
 
 
+def expected_starts_s(experiment: ExperimentFile) -> dict[str, float]:
+    """Seconds that a start is expected to take, by kind of server: as the file says, else as is usual."""
+    told_s = experiment.start_time
+    return {kind: usual_s if told_s is None else told_s for kind, usual_s in START_S.items()}
+
+
 def _levels(experiment: ExperimentFile, workload: Workload) -> Iterator[PlannedLevel]:
     load, seed = experiment.load, experiment.workload.seed
     concurrencies, rates = sorted(load.concurrency or ()), sorted(load.request_rate or ())
@@ -212,15 +218,13 @@ def _lengths(experiment: ExperimentFile, facts: TraceFacts) -> _Lengths:
 
 
 def _estimate(experiment: ExperimentFile, plan: Plan, lengths: _Lengths) -> Estimate:
-    kinds = {name: arm.server for name, arm in experiment.arms.items()}
-    expected = {}
+    starts_s, expected = expected_starts_s(experiment), {}
     for arm in plan.arms:
-        start_s = START_S[kinds[arm.of]] if experiment.start_time is None else experiment.start_time
         answer_s = None
         if lengths.output_tokens is not None:
             answers = _answers(experiment, arm, lengths.input_tokens, lengths.output_tokens)
             answer_s = {level: answers.answer_s(level) for level in plan.levels}
-        expected[arm.name] = Expected(start_s=start_s, answer_s=answer_s)
+        expected[arm.name] = Expected(start_s=starts_s[experiment.arms[arm.of].server], answer_s=answer_s)
     return estimate(
         plan,
         expected,
@@ -245,10 +249,10 @@ def _basis(experiment: ExperimentFile, lengths: _Lengths) -> Iterator[str]:
         yield f"steps of servers by profile as modelled for {', '.join(gpus)}, which `simulator` of the profile names"
     if None in modelled:
         yield f"{duration_text(TPOT_S)} for each token of an answer of the other servers, a rough guess"
+    starts_s = expected_starts_s(experiment)
     for kind in sorted(kinds - {"url"}):
-        start_s = START_S[kind] if experiment.start_time is None else experiment.start_time
         guess = "" if kind == "sim" or experiment.start_time is not None else ", a rough guess (start_time)"
-        yield f"{duration_text(start_s)} for a start by {kind}{guess}"
+        yield f"{duration_text(starts_s[kind])} for a start by {kind}{guess}"
 
 
 def _answers(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Protocol
 
 from loadgen.adapters.servers.generic import TargetFacts
@@ -110,27 +110,40 @@ class Sittings:
             for place, sitting in enumerate(self.plan.sittings, start=1)
             if (cells := tuple(cell for cell in sitting.cells if cell.name not in finished))
         ]
+        for sitting in self.plan.sittings:
+            for start in self.folder.sitting(sitting).starts:
+                self.time_left.started(sitting.arm, start.start_s)
         together = self.experiment.servers == "together"
+        by_start = groupby(pending, key=lambda each: each.sitting.repeat if together else each.place)
+        groups = [list(group) for _, group in by_start]
         with signals():
             try:
-                for _, group in groupby(pending, key=lambda each: each.sitting.repeat if together else each.place):
-                    await self._with_servers(list(group), pending)
+                for number, group in enumerate(groups, start=1):
+                    await self._with_servers(group, groups[number:])
             except Interrupted:
                 return True
         return False
 
-    async def _with_servers(self, group: Sequence[Pending], pending: Sequence[Pending]) -> None:
-        """Sittings whose servers are up at the same time; they are sent load one after the other."""
-        left_s = self.time_left.after((), [each for each in pending if each.place >= group[0].place])
+    async def _with_servers(self, group: Sequence[Pending], later: Sequence[Sequence[Pending]]) -> None:
+        """Sittings whose servers are up at the same time; they are sent load one after the other. `later` come after
+        them, those together that are started together."""
+        left_s = self._left_s((), (), [group, *later])
         servers = [self._server(each, left_s) for each in group]
         try:
             await interruptible(self._start_all(servers))
-            for server in servers:
-                later = [each for each in pending if each.place > server.pending.place]
-                await self._sit(server, later)
+            for number, server in enumerate(servers, start=1):
+                await self._sit(server, group[number:], later)
         finally:
             with interrupts(_nothing, _nothing):
                 await self._stop_all(servers)
+
+    def _left_s(
+        self, cells: Sequence[PlannedCell], started: Sequence[Pending], later: Sequence[Sequence[Pending]]
+    ) -> float | None:
+        """Seconds for these cells, then for sittings whose servers are up, then for later ones with their starts."""
+        sittings = (*started, *chain.from_iterable(later))
+        arms = [[each.sitting.arm for each in group] for group in later]
+        return self.time_left.of([*cells, *chain.from_iterable(each.cells for each in sittings)], starts=arms)
 
     def _server(self, pending: Pending, left_s: float | None) -> _Server:
         experiment, sitting = self.experiment, pending.sitting
@@ -167,6 +180,7 @@ class Sittings:
             self._save(server, fault=str(fault))
         else:
             self._save(server, how=launched.how, url=launched.url, start_s=launched.start_s)
+            self.time_left.started(server.pending.sitting.arm, launched.start_s)
 
     async def _stop_all(self, servers: Sequence[_Server]) -> None:
         """Ends every server, whatever becomes of the others."""
@@ -181,8 +195,8 @@ class Sittings:
         record = SittingRecord(sitting=server.pending.sitting.name, starts=(*server.earlier, server.start))
         self.folder.save_sitting(record, secrets=server.secrets)
 
-    async def _sit(self, server: _Server, later: Sequence[Pending]) -> None:
-        """All levels of a sitting that are left."""
+    async def _sit(self, server: _Server, started: Sequence[Pending], later: Sequence[Sequence[Pending]]) -> None:
+        """All levels of a sitting that are left. After it come those that have `started` as well, and `later` ones."""
         session = None
         if server.start.fault is None:
             try:
@@ -203,7 +217,7 @@ class Sittings:
         for cell in server.pending.sitting.cells:
             if cell in left:
                 left.remove(cell)
-                after_s = self.time_left.after(left, later)
+                after_s = self._left_s(left, started, later)
                 await self._measure(server, session, cell, first_pass=first_pass, after_s=after_s, notes=notes)
                 if left and not server.lost:
                     notes = await interruptible(self._pause(session))

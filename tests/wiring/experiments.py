@@ -50,6 +50,7 @@ class Watcher:
         self.lines: list[str] = []
         self.titles: list[str] = []
         self.left_s: list[float | None] = []
+        self.starting_left_s: list[float | None] = []
         self._on_cell, self._on_line = on_cell, on_line
 
     def tell(self, line: str) -> None:
@@ -57,7 +58,7 @@ class Watcher:
         self._on_line(line)
 
     def starting(self, title: str, waited_s: float, last_line: str | None, left_s: float | None) -> None:
-        """Nothing: little servers are not waited for."""
+        self.starting_left_s.append(left_s)
 
     def cell(self, live: LiveCounts, title: str, after_s: float | None) -> AbstractAsyncContextManager[object]:
         self.titles.append(title)

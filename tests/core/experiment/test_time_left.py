@@ -6,7 +6,7 @@ import pytest
 
 from loadgen.core.experiment.estimate import Estimate
 from loadgen.core.experiment.plan import Order, PlannedArm, PlannedLevel, Role, make_plan
-from loadgen.core.experiment.time_left import Pending, TimeLeft
+from loadgen.core.experiment.time_left import TimeLeft
 from loadgen.core.run import Load, LoadMode
 
 LEVELS = [
@@ -29,26 +29,47 @@ ESTIMATE = Estimate(
 )
 
 
+def time_left(estimate: Estimate = ESTIMATE) -> TimeLeft:
+    """Of two arms that are started by command, which should take 5 s, and one that runs already."""
+    servers = {"plain": "command", "other": "command", "running": "url"}
+    return TimeLeft(estimate=estimate, servers=servers, starts_s={"command": 5.0, "url": 0.0})
+
+
 def test_before_anything_has_run_it_is_the_estimate() -> None:
     """Cells left in this sitting, then whole sittings with their starts, or what is left of one that was begun."""
-    left = TimeLeft(estimate=ESTIMATE)
-    whole = Pending(place=2, sitting=SECOND, cells=SECOND.cells)
-    begun = Pending(place=2, sitting=SECOND, cells=SECOND.cells[1:])
-    assert left.after(FIRST.cells, [whole]) == pytest.approx(30 + 20 + 55)
-    assert left.after((), [begun]) == pytest.approx(5 + 20)
-    assert left.after((), []) == 0
+    left = time_left()
+    assert left.of([*FIRST.cells, *SECOND.cells], starts=[[ARM]]) == pytest.approx(30 + 20 + 55)
+    assert left.of(SECOND.cells[1:], starts=[[ARM]]) == pytest.approx(5 + 20)
+    assert left.of((), starts=()) == 0
 
 
 def test_runs_go_on_at_the_pace_of_those_that_ended_and_starts_do_not() -> None:
     """A cell of 30 s took 60 s: what is left of runs is doubled, the 5 s of a start are not."""
-    left = TimeLeft(estimate=ESTIMATE)
+    left = time_left()
     left.took(FIRST.cells[0], 60.0)
-    later = [Pending(place=2, sitting=SECOND, cells=SECOND.cells)]
-    assert left.after(FIRST.cells[1:], later) == pytest.approx(2 * 20 + 2 * 50 + 5)
+    assert left.of([*FIRST.cells[1:], *SECOND.cells], starts=[[ARM]]) == pytest.approx(2 * 20 + 2 * 50 + 5)
+
+
+def test_starts_take_the_median_of_those_seen() -> None:
+    """Of all that are started alike; a server that did not come up says nothing, and one that runs starts at once."""
+    left, other, running = time_left(), replace(ARM, of="other"), replace(ARM, of="running")
+    left.started(ARM, None)
+    assert left.of((), starts=[[ARM], [other], [running]]) == pytest.approx(5 + 5)
+    left.started(ARM, 200.0)
+    assert left.of((), starts=[[ARM], [other], [running]]) == pytest.approx(200 + 200)
+    left.started(other, 40.0)
+    left.started(ARM, 60.0)
+    assert left.of((), starts=[[ARM], [other], [running]]) == pytest.approx(60 + 60)
+
+
+def test_servers_that_start_together_take_as_long_as_the_slowest() -> None:
+    """Once a repeat."""
+    running = replace(ARM, of="running")
+    assert time_left().of((), starts=[[running, ARM], [ARM, running]]) == pytest.approx(5 + 5)
 
 
 def test_without_an_estimate_there_is_no_time() -> None:
     """Unknown is None, also once a cell has shown how long it takes."""
-    left = TimeLeft(estimate=replace(ESTIMATE, duration_s=None, cells_s={}, sittings_s={}))
+    left = time_left(replace(ESTIMATE, duration_s=None, cells_s={}, sittings_s={}))
     left.took(FIRST.cells[0], 60.0)
-    assert left.after(FIRST.cells, []) is None
+    assert left.of(FIRST.cells, starts=()) is None

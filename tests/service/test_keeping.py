@@ -181,7 +181,7 @@ async def test_files_of_a_run_are_those_beneath_it(
     assert (await client.get(f"/v1/runs/{run_id}/files/manifest.json")).text == "{}"
     archive = await client.get(f"/v1/runs/{run_id}/archive")
     assert b"measured/manifest.json" in archive.content
-    for name in ("../../outcome.json", "..%2f..%2foutcome.json", "/etc/passwd", "%2e%2e/%2e%2e/started"):
+    for name in ("../../outcome.json", "..%2f..%2foutcome.json", "/etc/passwd", "%2e%2e/%2e%2e/started", "0" * 300):
         answer = await client.get(f"/v1/runs/{run_id}/files/{name}")
         assert answer.status_code in (404, 422)
         assert answer.headers["content-type"] == "application/problem+json"

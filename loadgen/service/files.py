@@ -100,8 +100,7 @@ class RunFiles:
         with self._turn():
             done = _aside("compare", *paths, "--json", "--allow-unlike", "--allow-invalid", *judged)
         if done.returncode not in (ExitCode.DONE, ExitCode.GATE_FAILED):
-            said = done.stderr.decode(errors="replace").strip().removeprefix("loadgen: ")
-            raise conflict(f"cannot be compared: {said}"[:_LONGEST_DETAIL].replace(str(self._folder), ""))
+            raise conflict(_said("cannot be compared", done, self._folder))
         found: dict[str, Any] = json.loads(done.stdout)
         return found
 
@@ -140,11 +139,17 @@ def _aside(*arguments: str) -> "subprocess.CompletedProcess[bytes]":
         raise conflict(f"this takes too long here; `loadgen {arguments[0]}` does it without a limit") from None
 
 
+def _said(what: str, done: "subprocess.CompletedProcess[bytes]", folder: Path) -> str:
+    """What a command of ours gave as its reason, without where the service keeps its files."""
+    said = done.stderr.decode(errors="replace").strip().removeprefix("loadgen: ")
+    return f"{what}: {said}".replace(str(folder), "")[:_LONGEST_DETAIL]
+
+
 def _render(results: Path, path: Path) -> None:
     done = _aside("report", str(results), "--html", str(path))
     if done.returncode not in (0, 1, 3):
         _LOG.warning("a report cannot be made", extra={"said": done.stderr.decode(errors="replace")[-500:]})
-        raise not_found("report")
+        raise conflict(_said("the report cannot be made", done, path.parent.parent))
 
 
 def _chunks(paths: list[Path]) -> Iterator[bytes]:

@@ -214,3 +214,20 @@ async def test_a_message_with_what_no_database_takes(
     nursery.latest.end(4, message="it said \0 and \u2028")
     services.supervisor.turn()
     assert (await client.get(f"/v1/runs/{run_id}")).json()["message"] == "it said ? and \u2028"
+
+
+async def test_a_report_that_cannot_be_made_says_why(
+    client: httpx2.AsyncClient, services: Services, nursery: Nursery
+) -> None:
+    """A conflict with what the command said, without where the service keeps its files."""
+    run_id = (await client.post("/v1/runs", json=a_run())).json()["id"]
+    services.supervisor.turn()
+    nursery.latest.run()
+    nursery.latest.end()
+    services.supervisor.turn()
+    answer = await client.get(f"/v1/runs/{run_id}/report")
+    assert answer.status_code == 409
+    said = answer.json()["detail"]
+    assert said.startswith("the report cannot be made: ")
+    assert f"{run_id}/out/measured" in said
+    assert str(services.options.data_dir) not in said

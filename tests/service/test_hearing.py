@@ -5,6 +5,7 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import msgspec
@@ -13,6 +14,7 @@ from loadgen.service.jobs import journal
 from loadgen.service.jobs.hearing import Hearing
 from loadgen.service.jobs.order import Order
 from loadgen.service.services import Services
+from tests.cli.commands import ChatServer
 from tests.service.asking import ask, shown
 from tests.service.fakes.obedient_child import Nursery
 
@@ -91,7 +93,8 @@ async def test_an_outcome_that_no_disk_takes_is_told(
         services.supervisor.turn()
         child = nursery.latest
         child.run()
-        child.tell("outcome", exit_code=2, message="records: cannot be written: No space left on device")
+        message = "records: cannot be written: No space left on device"
+        child.tell("outcome", exit_code=2, storage=True, message=message)
         if with_file:
             child.end()
         child.die(120)
@@ -99,25 +102,34 @@ async def test_an_outcome_that_no_disk_takes_is_told(
         run = await shown(client, run_id)
         assert run["state"] == expected
         if not with_file:
-            assert run["message"] == "records: cannot be written: No space left on device"
+            assert (run["reason"], run["message"]) == ("storage", message)
 
 
 def test_a_process_without_room_says_so(tmp_path: Path) -> None:
     """It can write neither results nor its outcome nor its log; the reason comes through its pipe."""
-    options = {"url": "http://127.0.0.1:9", "num_requests": 1}
-    order = Order(run_id="r", kind="run", options=options, folder=str(tmp_path), allowed_hosts=["loopback"])
-    with Path("/dev/full").open("wb") as log:
-        done = subprocess.run(
+    with ChatServer() as server:
+        *_, last = told_without_room({"url": server.url, "num_requests": 1}, tmp_path)
+    assert (last["kind"], last["exit_code"], last["storage"]) == ("outcome", 2, True)
+    assert "File too large" in last["message"]
+    assert str(tmp_path) not in last["message"]
+
+
+def told_without_room(options: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
+    """What the process of a run tells that may write no byte to any file."""
+    order = Order(run_id="r", kind="run", options=options, folder=str(folder), allowed_hosts=["loopback"])
+    with (
+        Path("/dev/full").open("wb") as log,
+        subprocess.Popen(
             (sys.executable, "-m", "loadgen.service.child"),
-            input=msgspec.json.encode(order) + b"\n",
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
-            timeout=60,
-            check=False,
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),
-        )
-    *_, last = [msgspec.json.decode(line) for line in done.stdout.splitlines()]
-    assert last["kind"] == "outcome"
-    assert last["exit_code"] != 0
-    assert last["message"]
+        ) as process,
+    ):
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(msgspec.json.encode(order) + b"\n")
+        process.stdin.flush()
+        return [msgspec.json.decode(line) for line in process.stdout]

@@ -36,7 +36,8 @@ def main() -> None:
         if not begin(folder):
             return
     except OSError as fault:
-        teller.tell_outcome(Outcome(exit_code=StoreError.exit_code, message=f"nothing can be written: {reason(fault)}"))
+        said = f"nothing can be written: {reason(fault)}"
+        teller.tell_outcome(Outcome(exit_code=StoreError.exit_code, message=said, storage=True))
         teller.close()
         return
     guard_connections(AllowList.parse(order.allowed_hosts))

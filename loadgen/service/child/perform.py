@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from loadgen.adapters.store.files import Scrubber, document, replace_file
 from loadgen.core.capacity.probe import Probe
-from loadgen.core.errors import ExitCode, LoadgenError
+from loadgen.core.errors import ExitCode, LoadgenError, StoreError
 from loadgen.engine.live import LiveCounts
 from loadgen.options.capacity import CapacityOptions
 from loadgen.options.experiment import load_experiment
@@ -50,7 +50,8 @@ def perform(order: Order, teller: Teller) -> Outcome:
         if order.baseline is not None:
             outcome = held_against(order.baseline, outcome, folder, kind=order.kind)
     except LoadgenError as fault:
-        return Outcome(exit_code=fault.exit_code, message=str(fault))
+        said = str(fault).replace(f"{order.folder}/", "")
+        return Outcome(exit_code=fault.exit_code, message=said, storage=isinstance(fault, StoreError))
     except Exception as fault:
         with suppress(OSError):  # a log on a disk that is full
             print(f"{type(fault).__name__}: {fault}", file=sys.stderr)  # noqa: T201 (the run's log)

@@ -45,7 +45,7 @@ def conclude(
         reason: Reason | None = Reason.ASKED if asked else stopped_for or Reason.CHILD_LOST
         values["message"] = lost
     else:
-        state, reason = ending_of(outcome.exit_code, asked=asked, stopped_for=stopped_for)
+        state, reason = ending_of(outcome.exit_code, asked=asked, storage=outcome.storage, stopped_for=stopped_for)
         message = outcome.message or "; ".join(outcome.gates) or None
         values |= {
             "artefact": outcome.artefact or values["artefact"],

@@ -46,11 +46,13 @@ class Order:
 class Outcome:
     """How a run ended: with an exit code of the command line, and the folder under `out/` that it left.
 
-    `result` is what lists and charts show; `capacity` is that of a search, as the history keeps it.
+    `storage`: its files could not be written or read. `result` is what lists and charts show; `capacity` is that of a
+    search, as the history keeps it.
     """
 
     exit_code: int
     message: str | None = None
+    storage: bool = False
     artefact: str | None = None
     valid: bool | None = None
     gates: list[str] = field(default_factory=list)

@@ -32,13 +32,15 @@ class Reason(StrEnum):
     CHILD_LOST = "child_lost"
     CONFIGURATION = "configuration"
     TARGET = "target"
+    STORAGE = "storage"
     INTERNAL = "internal"
 
 
-def ending_of(exit_code: int, *, asked: bool, stopped_for: Reason | None) -> tuple[State, Reason | None]:
+def ending_of(exit_code: int, *, asked: bool, storage: bool, stopped_for: Reason | None) -> tuple[State, Reason | None]:
     """The state that an exit code of the command line stands for. A failed gate and an invalid measurement are results.
 
-    `asked`: somebody asked for the run's end. `stopped_for`: why the service ended it otherwise.
+    `asked`: somebody asked for the run's end. `storage`: its files could not be written or read. `stopped_for`: why the
+    service ended it otherwise.
     """
     match exit_code:
         case ExitCode.DONE | ExitCode.GATE_FAILED | ExitCode.INVALID_MEASUREMENT:
@@ -47,6 +49,8 @@ def ending_of(exit_code: int, *, asked: bool, stopped_for: Reason | None) -> tup
             return State.CANCELLED, Reason.ASKED
         case ExitCode.INTERRUPTED:
             return State.INTERRUPTED, stopped_for or Reason.SERVICE_LOST
+        case ExitCode.USAGE if storage:
+            return State.FAILED, Reason.STORAGE
         case ExitCode.USAGE:
             return State.FAILED, Reason.CONFIGURATION
         case ExitCode.TARGET_FAILED:

@@ -1,6 +1,6 @@
 // Begins: asks who is there, draws the bar, and shows the page of the address.
 
-import { button, el, failure, fill } from "/page/elements.js";
+import { button, el, failure, fill, foreign } from "/page/elements.js";
 import { go, start } from "/page/router.js";
 import { load, may, session, signOut } from "/page/session.js";
 import * as audit from "/page/views/audit.js";
@@ -65,7 +65,7 @@ const drawBar = (path) => {
   const who = session();
   fill(
     document.getElementById("who"),
-    who !== null && !who.open && [el("span", { class: "name" }, "Key ", el("bdi", {}, who.name)), button("Sign out", leave)],
+    who !== null && !who.open && [el("span", { class: "name" }, "Key ", foreign(who.name)), button("Sign out", leave)],
     who !== null && who.open && el("span", { class: "name" }, "no key needed here"),
   );
 };

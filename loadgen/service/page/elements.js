@@ -17,8 +17,11 @@ const present = (children) => children.flat(Infinity).filter((child) => child !=
 /** Replaces what an element holds. */
 export const fill = (element, ...children) => element.replaceChildren(...present(children));
 
+// A direction that a text begins and does not end would go on behind it: its marks are shown as what they are, no letters.
+const DIRECTIONS = /[\u202a-\u202e\u2066-\u2069]/g;
+
 /** Text from outside within a line of ours: its direction stays its own. */
-export const foreign = (text) => el("bdi", {}, String(text));
+export const foreign = (text) => el("bdi", {}, String(text).replace(DIRECTIONS, "\ufffd"));
 
 /** A link to another place of the page. */
 export const link = (href, ...children) => el("a", { href }, ...children);

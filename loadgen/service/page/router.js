@@ -17,9 +17,17 @@ let first = true;
 const found = (path) => {
   for (const [pattern, view] of routes) {
     const match = pattern.exec(path);
-    if (match) return [view, match.slice(1).map(decodeURIComponent)];
+    if (match) return decoded(view, match.slice(1));
   }
   return [null, []];
+};
+
+const decoded = (view, parts) => {
+  try {
+    return [view, parts.map(decodeURIComponent)];
+  } catch {
+    return [null, []]; // a percent sign that stands for no character
+  }
 };
 
 /** Goes to an address of the page; `replace` leaves no step behind for the way back. */

@@ -16,6 +16,7 @@ const REASONS = {
   child_lost: "The process that measured went away without saying why. Its log may tell.",
   configuration: "Something in the request is wrong, which was found when it began.",
   target: "The server could not be reached, or nothing completed.",
+  storage: "Its files could not be written or read. What could be written until then is kept.",
   internal: "A fault of Loadgen. Its log tells more.",
 };
 const VARIABLES = { concurrency: "concurrency", request_rate_rps: "requests/s", "request-rate": "requests/s" };

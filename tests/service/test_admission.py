@@ -127,7 +127,8 @@ def test_connections_are_held_against_the_list(entries: list[str], address: str,
 
 
 @pytest.mark.parametrize(
-    "name", ["../secret.txt", "/etc/passwd", "a/../../secret.txt", "link.txt", "none.txt", ".", "a\\b", "x\x00y"]
+    "name",
+    ["../secret.txt", "/etc/passwd", "a/../../secret.txt", "link.txt", "none.txt", ".", "a\\b", "x\x00y", "n" * 300],
 )
 @pytest.mark.parametrize("option", ["trace", "prompts", "ca_file"])
 async def test_files_beyond_the_folder_are_refused(make: Make, tmp_path: Path, name: str, option: str) -> None:

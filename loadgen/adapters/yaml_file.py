@@ -14,8 +14,8 @@ from pydantic import BaseModel, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 from yaml.constructor import ConstructorError
 
-from loadgen.adapters.servers.redaction import without_secrets
 from loadgen.core.errors import ConfigError
+from loadgen.core.redaction import without_secrets
 from loadgen.report.words import printable
 
 KeyPath = tuple[str | int, ...]

@@ -14,8 +14,8 @@ from pydantic.fields import FieldInfo
 
 from loadgen.adapters.http.destination import Destination
 from loadgen.adapters.profiles.files import is_path
-from loadgen.adapters.servers.redaction import holds_secret
 from loadgen.core.errors import ConfigError
+from loadgen.core.redaction import holds_secret
 from loadgen.options.fields import DURATION
 from loadgen.options.locust import LocustOptions, comparison_of, ladder_of, server_of
 from loadgen.options.resolve import resolve

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
 
-from loadgen.adapters.servers.redaction import holds_secret, secrets_within
+from loadgen.core.redaction import holds_secret, secrets_within
 from loadgen.core.units import parse_duration_ns, seconds
 
 _HIGHEST_PORT = 65_535

@@ -10,9 +10,9 @@ from typing import Any, Self
 from pydantic import ValidationError, model_validator
 from pydantic_core import PydanticSerializationError, to_json
 
-from loadgen.adapters.servers.redaction import holds_secret
 from loadgen.core.analysis.ladder import DEFAULT_LADDER
 from loadgen.core.errors import ConfigError
+from loadgen.core.redaction import holds_secret
 from loadgen.options.checks import only_one
 from loadgen.options.experiment import ArmSection, ExperimentFile
 from loadgen.options.experiment.profile import Launch

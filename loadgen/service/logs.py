@@ -5,7 +5,7 @@ import logging
 import sys
 from typing import Any
 
-from loadgen.adapters.servers.redaction import without_secrets
+from loadgen.core.redaction import without_secrets
 from loadgen.service.clock import rfc3339
 
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "color_message", "taskName"}

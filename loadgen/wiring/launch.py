@@ -23,9 +23,9 @@ from loadgen.adapters.launch.waiting import Progress, Waiting
 from loadgen.adapters.profiles.container import takes_nvidia
 from loadgen.adapters.profiles.files import find_profile
 from loadgen.adapters.profiles.render import compose_file
-from loadgen.adapters.servers.redaction import names_secret
 from loadgen.adapters.store.files import SHORTEST_SECRET, whole_file
 from loadgen.core.errors import ConfigError
+from loadgen.core.redaction import names_secret
 from loadgen.engine.ports import Launched, Launcher
 from loadgen.options.experiment import ArmSection
 from loadgen.options.fields import flag_of

@@ -18,6 +18,7 @@ from loadgen.adapters.launch.log import tail
 from loadgen.adapters.launch.orphans import Identity, end_group, finish_off, forget_kept, identity_of, save_kept
 from loadgen.adapters.launch.waiting import NotReadyError, Waiting
 from loadgen.core.errors import ConfigError, StoreError, TargetError
+from loadgen.core.redaction import REDACTED
 from loadgen.engine.ports import Exited, Launched, StopKind, Stopped
 
 PORT = "{port}"
@@ -30,7 +31,6 @@ _COMMAND_S = 120.0  # for what runs before and behind the server
 _KEEPER_S = 10.0  # for a keeper, beyond what its server and the command behind it take
 _PORT_S = 10.0
 _PAUSE_S = 0.05
-_REDACTED = "[secret]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class ServerCommand:
     def without_secrets(self, text: str) -> str:
         """The text with every secret blotted out."""
         for secret in self.secrets:
-            text = text.replace(secret, _REDACTED)
+            text = text.replace(secret, REDACTED)
         return text
 
     def placed(self) -> "ServerCommand":

@@ -19,8 +19,8 @@ from loadgen.adapters.profiles.values import (
     Text,
     has_secret,
 )
-from loadgen.adapters.servers.redaction import holds_secret, names_secret
 from loadgen.adapters.yaml_file import FieldError, YamlModel
+from loadgen.core.redaction import holds_secret, names_secret
 
 EngineName = Literal["vllm", "sglang", "llamacpp", "tensorrt-llm"]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator
 
-from loadgen.adapters.servers.redaction import secrets_within, without_secrets
+from loadgen.core.redaction import secrets_within, without_secrets
 
 ValueT = TypeVar("ValueT")
 

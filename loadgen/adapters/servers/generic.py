@@ -12,8 +12,8 @@ import httpx2
 
 from loadgen.adapters.servers.control import PAGE_TIMEOUT, Control, Page
 from loadgen.adapters.servers.engine_facts import EngineFacts, count, text
+from loadgen.adapters.servers.kept_page import kept_page
 from loadgen.adapters.servers.llamacpp_facts import llamacpp_facts
-from loadgen.adapters.servers.redaction import kept_page
 from loadgen.adapters.servers.sglang_facts import sglang_facts
 from loadgen.adapters.servers.tensorrt_llm_facts import tensorrt_llm_facts
 from loadgen.adapters.servers.trials import Capabilities, try_streams

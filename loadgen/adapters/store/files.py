@@ -11,10 +11,10 @@ from typing import Any, BinaryIO, TypeVar
 import msgspec
 
 from loadgen.core.errors import InternalError, StoreError
+from loadgen.core.redaction import REDACTED
 
 Value = TypeVar("Value")
 
-REDACTED = "[secret]"
 SHORTEST_SECRET = 8
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from loadgen.core.record import MESSAGE_LIMIT, Failure, FailureKind, Outcome, RequestRecord, TokenSource
+from loadgen.core.redaction import REDACTED
 from loadgen.core.request import PlannedRequest
 from loadgen.core.stream.answer import Answer
 
-REDACTED = "[secret]"
 _SHORTEST_PART = 4
 """A secret cut off by the end of a text is removed from this many characters on."""
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from loadgen.adapters.http.destination import Destination
-from loadgen.adapters.servers.redaction import holds_secret, without_secrets
 from loadgen.adapters.yaml_file import FieldError
 from loadgen.core.errors import ConfigError
+from loadgen.core.redaction import holds_secret, without_secrets
 from loadgen.options.experiment.profile import Launch, as_seen_from, gpus_of, image_of, with_profile
 from loadgen.options.experiment.section import DataFile, Section, Text, folder_of, nothing
 from loadgen.options.experiment.variables import check_environment, check_public, expanded, named_in, without_variables

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
-from loadgen.adapters.servers.redaction import without_secrets
 from loadgen.adapters.yaml_file import FieldError, load_yaml, validated
 from loadgen.core.comparison.gates import never_kept, parse_gate
 from loadgen.core.errors import ConfigError
 from loadgen.core.experiment.plan import Order, PlannedArm, Role
+from loadgen.core.redaction import without_secrets
 from loadgen.core.request import Endpoint
 from loadgen.options.experiment.arm import LENGTH, ArmSection
 from loadgen.options.experiment.lookups import check_places, missing

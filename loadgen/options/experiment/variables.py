@@ -3,9 +3,9 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from loadgen.adapters.servers.redaction import holds_secret, names_secret
 from loadgen.adapters.yaml_file import FieldError
 from loadgen.core.errors import ConfigError
+from loadgen.core.redaction import holds_secret, names_secret
 
 _VARIABLE = re.compile(r"\$\{(\w+)(:-)?\}")
 """`${NAME:-}` is nothing where the variable is not set; it comes from profiles."""

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ValidationError
 
 from loadgen.adapters.http.destination import Destination
 from loadgen.adapters.profiles.files import is_path
-from loadgen.adapters.servers.redaction import secrets_within
 from loadgen.core.errors import ConfigError, LoadgenError
+from loadgen.core.redaction import secrets_within
 from loadgen.options.capacity import CapacityOptions
 from loadgen.options.experiment import ArmSection, ExperimentFile
 from loadgen.options.experiment.variables import named_in

@@ -5,7 +5,7 @@ from typing import Any, Self
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
-from loadgen.adapters.servers.redaction import holds_secret
+from loadgen.core.redaction import holds_secret
 from loadgen.options.fields import StrictJson
 from loadgen.service.jobs.states import State
 from loadgen.service.wire.common import Body, Instant, Kind, Labels, Name, Reference, View

@@ -9,7 +9,7 @@ import pytest
 
 from loadgen.adapters.servers.control import Control
 from loadgen.adapters.servers.generic import TargetFacts, probe_target
-from loadgen.adapters.servers.redaction import PAGE_KEPT_BYTES, kept_page
+from loadgen.adapters.servers.kept_page import PAGE_KEPT_BYTES, kept_page
 from loadgen.core.request import Endpoint
 from loadgen.core.server.configuration import ServerConfiguration, SpeculationConfiguration
 

@@ -16,7 +16,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from loadgen.adapters.store.files import REDACTED, Scrubber
+from loadgen.adapters.store.files import Scrubber
 from loadgen.adapters.store.records import RecordReader, RecordWriter
 from loadgen.core.errors import StoreError
 from loadgen.core.record import (
@@ -29,6 +29,7 @@ from loadgen.core.record import (
     RequestSpeculation,
     TokenSource,
 )
+from loadgen.core.redaction import REDACTED
 from loadgen.core.request import Phase
 
 counts = st.none() | st.integers(min_value=0, max_value=COUNT_LIMIT - 1)

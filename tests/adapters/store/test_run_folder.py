@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from loadgen.adapters.store.files import REDACTED
 from loadgen.adapters.store.run_folder import RunFolder, new_run_id
 from loadgen.core.errors import InternalError, StoreError
 from loadgen.core.record import Failure, FailureKind, Outcome
+from loadgen.core.redaction import REDACTED
 from loadgen.core.run import ClientFacts, Load, LoadMode, TimingSource, Window
 
 

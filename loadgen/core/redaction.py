@@ -4,9 +4,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
-PAGE_KEPT_BYTES = 256 * 2**10
 REDACTED = "[secret]"
 _SECRET_NAME = re.compile(
     r"((^|_)cookie|api_?key|credential|passw(or)?d|passphrase|secret"
@@ -37,15 +34,6 @@ _SECRET_TEXT = re.compile(
 _PASSWORD = re.compile(r"(?<=://)[^/@\s:]*:[^/@\s]+@")
 _NAMED_TEXT = re.compile(r'"([^"\\]+)"\s*:\s*"[^"]')
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
-
-
-def kept_page(page: dict[str, Any] | None) -> dict[str, Any] | None:
-    """A configuration page as it may be stored: without texts that are named like secrets and user info in addresses.
-
-    None for a page of more than PAGE_KEPT_BYTES as JSON.
-    """
-    clean = None if page is None else without_secrets(page)
-    return None if clean is None or len(msgspec.json.encode(clean)) > PAGE_KEPT_BYTES else clean
 
 
 def names_secret(name: str) -> bool:

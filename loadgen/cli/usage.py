@@ -1,12 +1,19 @@
 """How commands present themselves in their help."""
 
+from inspect import cleandoc
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 
 class PlainCommand(TyperCommand):
-    """A command whose help option takes no `<bool>`."""
+    """A command whose help breaks lines where the terminal ends, not where its source does; its help option takes no
+    `<bool>`."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        paragraphs = cleandoc(self.help or "").split("\n\n")
+        self.help = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
 
     def get_help_option(self, ctx: Any) -> TyperOption | None:
         """The option, as the other flags are shown."""

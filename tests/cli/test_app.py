@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 import typer.main
@@ -25,6 +26,21 @@ def test_flags_take_no_value(line: list[str], capsys: pytest.CaptureFixture[str]
     """In no help, that of help included."""
     assert run_command_line([*line, "--help"]) == 0
     assert "<bool>" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("line", [["demo"], ["capacity"], ["experiment", "run"], ["experiment", "report"]])
+def test_a_help_breaks_lines_where_the_terminal_ends(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A line of a paragraph has no room for the first word of the next one."""
+    assert run_command_line([*line, "--help"]) == 0
+    text = capsys.readouterr().out.partition("╭")[0]
+    lines = [each.rstrip() for each in text.splitlines()]
+    width = max(map(len, text.splitlines()))
+    short = [
+        (here, below)
+        for here, below in pairwise(lines)
+        if here and below and len(here) + 1 + len(below.split()[0]) < width - 1
+    ]
+    assert short == []
 
 
 def test_the_list_of_commands_is_in_order(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

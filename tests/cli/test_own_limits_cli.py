@@ -31,6 +31,11 @@ def server() -> Iterator[ChildServer]:
         ([{"body": ASKED | {"max_tokens": 30}}, {"prompt": "x", "max_tokens": 20}], ("--max-tokens", 9), [9, 9]),
         ([{"body": ASKED | {"max_completion_tokens": 30}}, {"body": ASKED, "output_tokens": 8}], (), [30, 8]),
         ([{"body": ASKED | {"max_tokens": 6, "n": 2}}], (), [12]),
+        (
+            [{"body": ASKED | limit} for limit in ({"max_tokens": 6, "n": 2}, {"max_tokens": 30, "n": 2}, {"n": 3})],
+            ("--max-tokens", 9),
+            [12, 18, 27],
+        ),
         ([{"prompt": "x", "output_tokens": 7}], ("--extra-body", '{"n": 2}'), [14]),
         (
             [{"timestamp": at / 50, "input_tokens": 9, "output_tokens": 5 + at} for at in range(3)],

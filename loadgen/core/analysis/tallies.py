@@ -20,6 +20,7 @@ from loadgen.core.request import Phase
 from loadgen.core.run import RunManifest
 from loadgen.core.speculation.tally import AcceptanceTally
 from loadgen.core.stats.sample import Sample
+from loadgen.core.stream.answer import Note
 
 
 class Gaps:
@@ -144,8 +145,9 @@ class Oddities:
                 self.counted_by_server += record.output_tokens
                 difference = abs(record.output_tokens - sum(record.event_tokens))
                 self.server_stream_difference += difference if difference > 1 else 0  # one: a stop token has no text
-            if record.planned_output_tokens is not None:
-                self.planned_output += self._asked(record.planned_output_tokens)
+            asked = None if record.planned_output_tokens is None else self._bound(record)
+            if asked is not None:
+                self.planned_output += asked
                 self.actual_output += record.output_tokens
         self._hold_against_bound(record)
         if record.input_tokens is not None:
@@ -161,19 +163,27 @@ class Oddities:
         self.in_session = self.in_session or record.session_id is not None
 
     def _hold_against_bound(self, record: RequestRecord) -> None:
-        bounds = [each for each in (record.planned_output_tokens, self._max_output_tokens) if each is not None]
+        bound = self._bound(record)
         counted = record.output_tokens_from in (TokenSource.SERVER, TokenSource.STREAM)
-        if not bounds or record.output_tokens is None or not counted:
+        if bound is None or record.output_tokens is None or not counted:
             return
-        bound = min(bounds)
         self.bounded += 1
         self.below_bound += record.output_tokens < bound
         if record.output_tokens > bound:
             self.beyond_bound += 1
             self.longest = max(self.longest or (0, 0), (record.output_tokens, bound))
 
-    def _asked(self, planned: int) -> int:
-        return planned if self._max_output_tokens is None else min(planned, self._max_output_tokens)
+    def _bound(self, record: RequestRecord) -> int | None:
+        """The most output tokens that were asked for; None without a bound.
+
+        The run's own bound is one of each answer: for several to one request nothing says what it comes to in all.
+        """
+        if self._max_output_tokens is None:
+            return record.planned_output_tokens
+        if Note.SEVERAL_CHOICES in record.notes:
+            return None
+        planned = record.planned_output_tokens
+        return self._max_output_tokens if planned is None else min(planned, self._max_output_tokens)
 
 
 class Tallies:

@@ -123,6 +123,17 @@ def test_answers_longer_than_they_were_allowed() -> None:
     assert "limit_exceeded" not in findings(closed_loop(planned_output_tokens=10))
 
 
+def test_the_bound_of_a_run_is_one_of_each_answer() -> None:
+    """Two answers of 10 tokens under --max-tokens 12 to a request whose own bound was 15 each: nobody knows how many
+    may come in all. Without a bound of the run the data tells it."""
+    both = closed_loop(planned_output_tokens=30, tokens=20, notes=("several_choices",))
+    blamed = {"limit_exceeded", "ended_early", "output_length"}
+    assert blamed.isdisjoint(findings(both, options={"max_tokens": 12, "ignore_eos": True}))
+    assert {"ended_early", "output_length"} <= set(findings(both, options={"ignore_eos": True}))
+    one = closed_loop(planned_output_tokens=30, tokens=20)
+    assert "limit_exceeded" in findings(one, options={"max_tokens": 12})
+
+
 def test_answers_that_end_although_their_end_was_to_be_ignored() -> None:
     """Without that wish answers end where they end."""
     found = findings(closed_loop(planned_output_tokens=11), options={"ignore_eos": True})["ended_early"]

@@ -71,8 +71,10 @@ export class RequestFields {
     shown();
   }
 
-  help(name) {
-    return this.facts.options[this.kind].properties?.[name]?.description ?? "";
+  /** What the command line says of an option; nothing where that is no more than the label of its field. */
+  help(name, label = null) {
+    const words = this.facts.options[this.kind].properties?.[name]?.description ?? "";
+    return words === `${label}.` ? "" : words;
   }
 
   addOption(name, label, into, more = {}) {
@@ -82,7 +84,7 @@ export class RequestFields {
       `option:${name}`,
       {
         label,
-        help: this.help(name),
+        help: this.help(name, label),
         value: asText(this.options[name]),
         attributes: { placeholder },
         pointer: `${this.at}/options/${name}`,

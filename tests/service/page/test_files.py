@@ -122,7 +122,7 @@ def words_of(module: str, table: str) -> set[str]:
 
 def test_the_page_has_words_for_all_that_it_names() -> None:
     """Kinds of messages and of changes, of which the API has no list for people."""
-    assert words_of("views/webhooks.js", "KINDS") == set(get_args(WebhookKind))
+    assert words_of("webhook_form.js", "KINDS") == set(get_args(WebhookKind))
     assert words_of("views/audit.js", "ACTIONS") == set(Action)
 
 

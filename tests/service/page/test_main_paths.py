@@ -147,11 +147,13 @@ def test_an_experiment_says_whether_it_pays(visitor: Visitor, seeded: dict[str, 
 
 
 def test_a_schedule_is_made_changed_paused_and_run(visitor: Visitor, service: Served) -> None:
-    """What the timetable says is told while it is written; a wrong one at its field."""
+    """What the timetable says is told while it is written; a wrong one at its field. Help says more than its label."""
     page = visitor.goto("/schedules", "Schedules")
     expect(page.get_by_role("link", name="nightly")).to_be_visible()
     page.get_by_role("link", name="New schedule").click()
     visitor.sees("New schedule")
+    expect(page.get_by_label("Highest level")).to_be_visible()
+    expect(page.get_by_text("Highest level.", exact=True)).to_have_count(0)
     page.get_by_role("radio", name=re.compile("^run")).check()
     page.get_by_label("Name").fill("every morning")
     page.get_by_label("When, as cron").fill("15 6 * * *")
@@ -271,7 +273,7 @@ def test_keys_let_in_and_keep_out(chromium: Browser, keyed: Served) -> None:
 
 
 def test_who_made_something_is_told_by_the_name_of_the_key(chromium: Browser, keyed: Served) -> None:
-    """In the bar, too. Clocks that are the reader's stand once, limits are as they were set, nothing to compare is told."""
+    """In the bar, too. Clocks that are the reader's stand once; limits are as they were set; what is empty says so."""
     request = {"kind": "run", "target": {"url": "http://127.0.0.1:9"}, "options": {"num_requests": 1}}
     made = {"name": "nightly", "cron": "30 2 * * *", "time_zone": "Europe/Berlin", "request": request}
     keyed.api("POST", "/v1/schedules", made)

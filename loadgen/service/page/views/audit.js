@@ -39,7 +39,7 @@ const more = ({ name, ...rest }) =>
     .join("; ");
 
 class AuditLog {
-  /** `names` are those of keys by their ids. */
+  /** `names` are those of keys and schedules by their ids. */
   constructor({ action, names, signal }) {
     Object.assign(this, { action, names, signal, place: el("div", {}, loading("the log")) });
     this.pages = new Pages("changes", () => this.look());
@@ -89,7 +89,7 @@ class AuditLog {
       this.names.has(line.actor) ? foreign(this.names.get(line.actor)) : asker(line.actor),
       line.address === null ? DASH : foreign(line.address),
       ACTIONS[line.action] ?? line.action,
-      line.subject === null ? DASH : foreign(line.detail.name ?? line.subject),
+      line.subject === null ? DASH : foreign(line.detail.name ?? this.names.get(line.subject) ?? line.subject),
       foreign(more(line.detail)),
     ];
     return table("Changes, the newest first", COLUMNS, items.map(row));
@@ -102,8 +102,8 @@ class AuditLog {
 }
 
 export const show = async ({ main, query, signal, titled }) => {
-  const { items } = await get("/v1/keys", signal);
-  const names = new Map(items.map((key) => [key.id, key.name]));
+  const named = await Promise.all(["/v1/keys", "/v1/schedules"].map((path) => get(path, signal)));
+  const names = new Map(named.flatMap(({ items }) => items.map((each) => [each.id, each.name])));
   const log = new AuditLog({ action: query.get("action") ?? "", names, signal });
   fill(
     main,

@@ -9,7 +9,7 @@ FOLDER = os.environ.get("LOADGEN_TEST_SHOTS")
 """Where they go; docs/images for those of the documents."""
 
 
-def shot(page: Page, name: str, *, full_page: bool = False) -> None:
-    """A picture of a page as PNG: what is seen of it, or all of it. None where no folder is named."""
+def shot(page: Page, name: str) -> None:
+    """A picture of what is seen of a page, as PNG. None where no folder is named."""
     if FOLDER is not None:
-        page.screenshot(path=Path(FOLDER) / f"{name}.png", full_page=full_page)
+        page.screenshot(path=Path(FOLDER) / f"{name}.png")

@@ -62,11 +62,11 @@ def picture(html: str) -> Picture:
         cut = shown.eval_on_selector_all("figure", _CUT)
         png = shown.screenshot(full_page=True)
         browser.close()
-    return Picture(png=_small(png), empty=empty, cut=cut, console=said)
+    return Picture(png=small(png), empty=empty, cut=cut, console=said)
 
 
-def _small(png: bytes) -> bytes:
-    """The same with 256 colours, which are more than it has but for the edges of letters."""
+def small(png: bytes) -> bytes:
+    """The same picture with 256 colours, which are more than it has but for the edges of letters."""
     small = io.BytesIO()
     Image.open(io.BytesIO(png)).convert("RGB").quantize(256).save(small, "PNG", optimize=True)
     return small.getvalue()

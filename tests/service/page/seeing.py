@@ -7,8 +7,6 @@ from typing import Literal
 
 from playwright.sync_api import Browser, Page, Request, expect
 
-from tests.shots import shot
-
 PATIENCE_MS = 30_000
 
 
@@ -68,7 +66,3 @@ class Visitor:
     def sees(self, heading: str) -> None:
         """Waits until a page with that heading is there."""
         expect(self.page.get_by_role("heading", level=1)).to_contain_text(heading)
-
-    def shot(self, name: str) -> None:
-        """A picture, where they are wanted."""
-        shot(self.page, f"service-{name}", full_page=True)

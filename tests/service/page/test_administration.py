@@ -63,7 +63,6 @@ def test_a_webhook_is_made_told_and_removed(chromium: Browser, telling: Served, 
         expect(messages.get_by_role("link", name=run)).to_be_visible()
         assert len(receiver.got) == 1
         assert broken_rules(page, axe) == []
-        visitor.shot("webhook")
         page.get_by_role("link", name="Change").click()
         visitor.sees("Change the team's chat")
         expect(page.get_by_label("URL")).to_have_value(receiver.url)
@@ -84,7 +83,6 @@ def test_a_webhook_is_made_told_and_removed(chromium: Browser, telling: Served, 
         page.get_by_role("link", name="Webhooks").click()
         visitor.sees("Webhooks")
         expect(page.get_by_role("rowheader", name="the team's chat")).to_be_visible()
-        visitor.shot("webhooks")
         page.get_by_role("link", name="the team's chat").click()
         page.get_by_role("button", name="Remove").click()
         page.get_by_role("button", name="Remove the webhook").click()
@@ -139,7 +137,6 @@ def test_the_audit_log_names_keys(chromium: Browser, keyed: Served, axe: str) ->
         expect(rows.nth(1)).to_contain_text("nights")
         expect(rows.nth(1)).to_contain_text("scope: run")
         assert broken_rules(page, axe) == []
-        visitor.shot("audit")
         page.get_by_role("button", name="Sign out").click()
         visitor.sees("Sign in")
         page.get_by_label("Key").fill(reader)

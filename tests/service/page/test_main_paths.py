@@ -31,7 +31,6 @@ def test_a_run_from_the_form_is_followed_to_its_verdict(visitor: Visitor, servic
     expect(page.get_by_role("heading", level=1)).to_be_focused()
     expect(page.locator(".plot canvas").first).to_be_visible()
     expect(page.get_by_text(re.compile(r"^Measuring, \d+ requests?, 2 in flight$"))).to_be_visible()
-    visitor.shot("live")
     expect(page.get_by_role("region", name="Verdict")).to_be_visible()
     expect(page.locator("h1 .tag").first).to_have_text("completed")
     expect(page.get_by_role("heading", name="Latency by percentile")).to_be_visible()
@@ -55,7 +54,6 @@ def test_runs_are_filtered_and_the_filter_is_an_address(visitor: Visitor, seeded
     page = visitor.goto("/runs", "Runs")
     rows = page.locator("tbody tr")
     expect(page.get_by_role("link", name="ladder")).to_be_visible()
-    visitor.shot("runs")
     page.get_by_label("Kind").select_option("sweep")
     expect(rows).to_have_count(1)
     assert page.url.endswith("/runs?kind=sweep")
@@ -81,7 +79,6 @@ def test_reload_and_back_lead_to_the_same_page(visitor: Visitor, seeded: dict[st
     page.go_forward()
     visitor.sees("ladder")
     expect(page.get_by_role("region", name="Levels", exact=True).locator("tbody tr")).to_have_count(2)
-    visitor.shot("sweep")
 
 
 def test_a_name_of_code_stays_a_name(visitor: Visitor, seeded: dict[str, str]) -> None:
@@ -128,7 +125,6 @@ def test_runs_are_compared_with_ratios_and_gates(visitor: Visitor, seeded: dict[
     page.get_by_label("What fails a run").fill("output_tokens_per_s > 0")
     page.get_by_role("button", name="Judge").click()
     expect(page.get_by_text("1 of 1 gates failed")).to_be_visible()
-    visitor.shot("compare")
     page.get_by_label("What fails a run").fill("slower")
     visitor.expected = {"422"}
     page.get_by_role("button", name="Judge").click()
@@ -143,7 +139,6 @@ def test_an_experiment_says_whether_it_pays(visitor: Visitor, seeded: dict[str, 
         expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
     expect(page.locator("figure", has_text="Speedup").locator("canvas").first).to_be_visible()
     expect(page.locator("figure", has_text="Acceptance by draft token").locator("canvas").first).to_be_visible()
-    visitor.shot("experiment")
 
 
 def test_a_schedule_is_made_changed_paused_and_run(visitor: Visitor, service: Served) -> None:
@@ -162,7 +157,6 @@ def test_a_schedule_is_made_changed_paused_and_run(visitor: Visitor, service: Se
     expect(page.get_by_role("columnheader", name="In Asia/Tokyo")).to_be_visible()
     page.get_by_label("URL").fill(service.servers[0])
     page.get_by_label("Requests", exact=False).first.fill("4")
-    visitor.shot("schedule-form")
     page.get_by_role("button", name="Make the schedule").click()
     visitor.sees("every morning")
     expect(page.get_by_role("region", name="Next times").locator("tbody tr")).to_have_count(5)
@@ -190,7 +184,6 @@ def test_capacities_are_shown_over_time(visitor: Visitor, seeded: dict[str, str]
     page.get_by_role("link", name="capacity", exact=True).click()
     expect(page.locator(".plot canvas").first).to_be_visible()
     expect(page.get_by_text("4 are needed")).to_be_visible()
-    visitor.shot("capacity")
     page.get_by_role("region", name="Tests, the latest first").get_by_role("link").first.click()
     expect(page.get_by_role("heading", name="Probes")).to_be_visible()
 
@@ -225,7 +218,6 @@ def test_a_run_becomes_a_baseline_and_stops_being_one(visitor: Visitor, seeded: 
     page.get_by_label("Gates").fill("tpot_s.p99 > 1.05x")
     page.get_by_role("button", name="Make the baseline").click()
     expect(page.get_by_role("cell", name="tpot_s.p99 > 1.05x")).to_be_visible()
-    visitor.shot("baselines")
     page.get_by_role("button", name="Remove the baseline release 1").click()
     page.get_by_role("button", name="Remove the baseline", exact=True).click()
     expect(page.get_by_text("There is no baseline yet.")).to_be_visible()
@@ -250,7 +242,6 @@ def test_keys_let_in_and_keep_out(chromium: Browser, keyed: Served) -> None:
         page.reload()
         expect(page.get_by_role("rowheader", name="a reader")).to_be_visible()
         assert reader not in page.content()
-        visitor.shot("keys")
         with Visitor.of(chromium, keyed.url) as other:
             other.expected = {"401", "403"}
             other.goto("/sign-in?next=%2Fkeys", "Sign in")

@@ -1,0 +1,1 @@
+"""Pictures of the service's page for its document."""

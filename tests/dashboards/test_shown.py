@@ -1,4 +1,6 @@
-"""Every expression of dashboards and rules, asked of Debian's real Prometheus that saw everything they are about."""
+"""What dashboards and rules show of all that they are about, as Debian's real Prometheus saw it: the result of every
+expression, and previews of whole dashboards, drawn in a real Chromium.
+"""
 
 import math
 from collections.abc import Iterator
@@ -7,6 +9,10 @@ import pytest
 
 from tests.dashboards.scene import Scene, scene
 from tests.dashboards.written import Asked, asked_by_dashboards, asked_by_rules, filled
+from tests.needs import chromium
+from tools.preview.page import Picture, picture
+from tools.preview.preview import preview
+from tools.preview.source import Source, Span
 
 pytestmark = pytest.mark.slow
 
@@ -23,6 +29,8 @@ VARIABLES = {
     "__interval": "1h",
     "__range": "1h",
 }
+BEFORE_S = {"live": 120, "speculation": 120, "capacity": 28 * 86_400}
+"""How far back a preview looks."""
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +57,30 @@ def test_it_has_something_to_show(seen: Scene, asked: Asked, histograms: str) ->
             assert float(result["histogram"][1]["count"]) > 0
         else:
             assert math.isfinite(float(result["value"][1])), result
+
+
+@pytest.fixture(scope="module")
+def pictures(seen: Scene) -> dict[str, Picture]:
+    """A preview of each dashboard, up to that instant."""
+    chromium()
+    url = seen.stores["classic"].url
+    drawn = {}
+    for name, before_s in BEFORE_S.items():
+        span = Span(begin_s=seen.at_s - before_s, end_s=seen.at_s, scrape_interval_s=2)
+        drawn[name] = picture(preview(name, Source(url, span)))
+    return drawn
+
+
+@pytest.mark.parametrize("name", BEFORE_S)
+def test_a_preview_shows_every_panel(name: str, pictures: dict[str, Picture]) -> None:
+    """None is without values or wider than its place, and the browser has nothing to object to."""
+    drawn = pictures[name]
+    assert (list(drawn.empty), list(drawn.cut), list(drawn.console)) == ([], [], [])
+
+
+@pytest.mark.parametrize("name", BEFORE_S)
+def test_a_picture_is_fit_for_a_document(name: str, pictures: dict[str, Picture]) -> None:
+    """A PNG that is soon there."""
+    png = pictures[name].png
+    assert png.startswith(b"\x89PNG")
+    assert len(png) < 300_000

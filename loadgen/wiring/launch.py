@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -9,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from hashlib import sha256
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from loadgen.adapters.launch.process import PORT, ProcessLauncher, ServerCommand
 from loadgen.adapters.launch.waiting import Progress, Waiting
 from loadgen.adapters.profiles.container import takes_nvidia
 from loadgen.adapters.profiles.files import find_profile
+from loadgen.adapters.profiles.model import Profile
 from loadgen.adapters.profiles.render import compose_file
 from loadgen.adapters.store.files import SHORTEST_SECRET, whole_file
 from loadgen.core.errors import ConfigError
@@ -31,9 +34,12 @@ from loadgen.options.experiment import ArmSection
 from loadgen.options.fields import flag_of
 from loadgen.options.resolve import ENVIRONMENT_PREFIX
 from loadgen.options.sim import SimOptions
+from loadgen.report.words import printable
 
 _HEALTH = "/health"
 _PORT_VARIABLE = "LOADGEN_SERVER_PORT"
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+_DEVICE = re.compile(r"\d+|(?:GPU|MIG)-[\w/-]+", re.ASCII)
 _ATTACH_TIMEOUT_S = 60.0  # a server that is said to run already
 
 
@@ -171,8 +177,28 @@ def _composed(
     command = service.command(
         environment={**variables, _PORT_VARIABLE: PORT}, secrets=_as_written([*arm.secrets(variables), *inherited])
     )
-    text = compose_file(profile, port=f"${{{_PORT_VARIABLE}}}", forced_length=forced_length)
+    text = compose_file(
+        profile, port=f"${{{_PORT_VARIABLE}}}", devices=_devices(profile, variables), forced_length=forced_length
+    )
     return _WithFile(ProcessLauncher(command, log=log, kept=kept, waiting=waiting, warn=warn), file=file, text=text)
+
+
+def _devices(profile: Profile, variables: Mapping[str, str]) -> list[str]:
+    """The GPUs for a container: of those visible here the first, as a process would take them; none where all are.
+
+    Raises ConfigError when fewer are visible than the profile takes.
+    """
+    told = variables.get(_VISIBLE)
+    if told is None or not takes_nvidia(profile):
+        return []
+    named = (device.strip() for device in told.split(","))
+    visible = list(takewhile(_DEVICE.fullmatch, named))  # CUDA, too, sees none behind one that is none
+    if len(visible) < profile.gpus:
+        raise ConfigError(
+            f"{profile.name} takes {profile.gpus} GPU{'' if profile.gpus == 1 else 's'}, and"
+            f" {_VISIBLE}={printable(told)} names {len(visible)} by index or UUID"
+        )
+    return visible[: profile.gpus]
 
 
 class _WithFile:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from loadgen.adapters.profiles.files import load_profile, profile_paths, search_path
 from loadgen.core.errors import ConfigError, TargetError
@@ -198,6 +199,44 @@ async def test_compose_is_given_a_file_of_its_own(tmp_path: Path) -> None:
     assert [call[call.index("--project-name") + 2] for call in calls] == ["down", "up", "down"]
     assert len({call[call.index("--project-name") + 1] for call in calls}) == 1
     assert "my own secret" not in file + (tmp_path / "server.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("visible", "arm", "chosen"),
+    [
+        (None, "llama-3.1-8b-eagle3", {"count": 1}),
+        ("3", "llama-3.1-8b-eagle3", {"device_ids": ["3"]}),
+        ("5, 2", "llama-3.1-8b-eagle3", {"device_ids": ["5"]}),
+        ("GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", "llama-3.1-8b-eagle3", None),
+        ("4,5,6,7,0", "llama-3.3-70b-eagle3", {"device_ids": ["4", "5", "6", "7"]}),
+    ],
+)
+async def test_a_container_gets_the_gpus_that_are_visible_here(
+    tmp_path: Path, visible: str | None, arm: str, chosen: dict[str, Any] | None
+) -> None:
+    """The first of them, as many as the profile takes, as the real Compose resolves the file."""
+    variables = {name: text for name, text in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
+    variables |= {"PATH": path_with(resolving_docker(tmp_path))}
+    variables |= {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    text = FILE.replace("llama-3.1-8b-eagle3", arm) + "launch: compose\n"
+    async with launched(launcher(tmp_path, "eagle3", text=text, variables=variables)):
+        pass
+    (service,) = yaml.safe_load((tmp_path / "server.log").read_text())["services"].values()
+    (found,) = service["deploy"]["resources"]["reservations"]["devices"]
+    chosen = {"device_ids": [visible]} if chosen is None else chosen
+    assert found == {"driver": "nvidia", "capabilities": ["gpu"]} | chosen
+
+
+@pytest.mark.parametrize(("visible", "seen"), [("0,1,2", 3), ("", 0), ("-1", 0), ("0,${HOME},1,2,3", 1)])
+def test_fewer_gpus_than_a_profile_takes_are_said(tmp_path: Path, visible: str, seen: int) -> None:
+    """Before anything starts; a server on a CPU takes none."""
+    variables = {**os.environ, "PATH": path_with(fake_docker(tmp_path)), "CUDA_VISIBLE_DEVICES": visible}
+    text = FILE.replace("llama-3.1-8b-eagle3", "llama-3.3-70b-eagle3") + "launch: compose\n"
+    with pytest.raises(ConfigError, match=rf"llama-3.3-70b-eagle3 takes 4 GPUs, and .* names {seen} by index or UUID"):
+        launcher(tmp_path, "eagle3", text=text, variables=variables)
+    launcher(
+        tmp_path, "eagle3", text=text.replace("llama-3.3-70b-eagle3", "qwen3-0.6b-cpu-baseline"), variables=variables
+    )
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ class Hearing:
                 self._measured[run_id] = line["families"]
             return
         if kind == OUTCOME_TOLD:
-            with suppress(msgspec.ValidationError):
+            with suppress(msgspec.ValidationError), self._lock:
                 self._outcomes[run_id] = msgspec.convert(line, Outcome)
             return
         left = 0 if kind == "progress" or self._losing else _TRIES  # of progress a later line tells more
@@ -81,12 +81,13 @@ class Hearing:
 
     def outcome(self, run_id: str) -> Outcome | None:
         """What the process of a run told of its end because it could not write it."""
-        return self._outcomes.get(run_id)
+        with self._lock:
+            return self._outcomes.get(run_id)
 
     def forget_all_but(self, working: Container[str]) -> None:
         """Drops the outcomes of runs that have ended, and their metrics but for those of the last one."""
-        for run_id in [each for each in self._outcomes if each not in working]:
-            del self._outcomes[run_id]
         with self._lock:
+            for run_id in [each for each in self._outcomes if each not in working]:
+                del self._outcomes[run_id]
             for run_id in [each for each in self._measured if each not in working][:-1]:
                 del self._measured[run_id]
